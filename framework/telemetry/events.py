@@ -1,0 +1,110 @@
+"""The event log: every decision, start, failure and command, newest last (07 §14, 13 §6).
+
+Called by reconcile, runtime, app; read by the API, the dashboard and the commands. It keeps the last
+events of each model in memory and hands new ones to subscribers; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from framework.telemetry.changes import Changes
+from framework.values.event import Event
+from framework.values.reason import Reason
+
+log = logging.getLogger(__name__)
+
+# 07 §14.1: enough to explain a night's trouble with one model, small enough to never matter in memory.
+EVENTS_PER_MODEL = 1000
+# A subscriber that is this far behind is not reading any more; it is told to come back with `since`.
+SUBSCRIBER_BACKLOG = 500
+WARNINGS = frozenset(
+    {"degraded", "demoted", "crash_loop", "unkillable", "rolled_back", "replacement_failed"}
+    | {"start_failed", "manifest_rejected", "refused", "exited"}
+)
+
+
+def utc_now() -> datetime:
+    """The wall clock, for `at` fields only; durations use a monotonic clock."""
+    return datetime.now(UTC)
+
+
+class EventLog:
+    """Events in memory, bounded per model. All methods are called on one event loop."""
+
+    def __init__(self, changes: Changes, *, now: Callable[[], datetime] = utc_now) -> None:
+        self._changes = changes
+        self._now = now
+        self._next_id = 1
+        self._by_model: dict[str | None, deque[Event]] = {}
+        self._subscribers: set[asyncio.Queue[Event | None]] = set()
+
+    def record(
+        self,
+        kind: str,
+        message: str,
+        *,
+        model: str | None = None,
+        replica: int | None = None,
+        reason: Reason | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> Event:
+        """Add an event, log it and hand it to subscribers. `message` must be redacted already."""
+        event = Event(self._next_id, self._now(), kind, message, model, replica, reason, dict(data or {}))
+        self._next_id += 1
+        self._by_model.setdefault(model, deque(maxlen=EVENTS_PER_MODEL)).append(event)
+        level = _level(event)
+        log.log(level, "%s%s: %s", f"{model}: " if model else "", kind, message)
+        for queue in tuple(self._subscribers):
+            _offer(queue, event)
+        self._changes.mark()
+        return event
+
+    def touch(self) -> None:
+        """Something visible changed that is no event, such as a lease given back."""
+        self._changes.mark()
+
+    def recent(
+        self, *, model: str | None = None, kind: str | None = None, since: int = 0, limit: int = 100
+    ) -> list[Event]:
+        """The newest `limit` events with an id above `since`, oldest first, optionally of one model or kind."""
+        logs = self._by_model.values() if model is None else [self._by_model.get(model, deque())]
+        found = [e for events in logs for e in events if e.id > since and kind in (None, e.kind)]
+        found.sort(key=lambda event: event.id)
+        return found[-limit:] if limit > 0 else []
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[AsyncIterator[Event]]:
+        """New events as they come. The iterator ends when the reader has fallen too far behind."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(SUBSCRIBER_BACKLOG)
+        self._subscribers.add(queue)
+        try:
+            yield _drain(queue)
+        finally:
+            self._subscribers.discard(queue)
+
+
+def _level(event: Event) -> int:
+    if event.reason is not None and event.reason.severity == "error":
+        return logging.ERROR
+    return logging.WARNING if event.kind in WARNINGS else logging.INFO
+
+
+def _offer(queue: asyncio.Queue[Event | None], event: Event) -> None:
+    if queue.full():
+        return
+    if queue.qsize() == SUBSCRIBER_BACKLOG - 1:
+        queue.put_nowait(None)
+    else:
+        queue.put_nowait(event)
+
+
+async def _drain(queue: asyncio.Queue[Event | None]) -> AsyncIterator[Event]:
+    while (event := await queue.get()) is not None:
+        yield event

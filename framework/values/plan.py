@@ -1,0 +1,117 @@
+"""The decision made from a request and facts, before anything runs, and what came of it (06 §0, 03 §1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from framework.values.engine import Capabilities, EngineBinary
+from framework.values.reason import Failure, Reason
+from framework.values.request import ModelRequest
+
+Basis = Literal["measured", "computed", "assumed"]
+REDACTED = "<redacted>"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A named, ordered part of a command line. Recovery changes sections, never positions (06 §6.1)."""
+
+    name: str
+    tokens: tuple[str, ...]
+    kind: Literal["core", "optional", "user"] = "core"
+
+
+@dataclass(frozen=True)
+class SpecDecision:
+    """What a speculation policy came to (05 §1). `block` is the section of the command line."""
+
+    requested: str
+    resolved: str
+    block: tuple[str, ...] = ()
+    reason: Reason | None = None
+    notes: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
+class MemoryLine:
+    """Bytes of one kind on one device, and how the number is known (labels: 13 §2)."""
+
+    device: str
+    label: str
+    bytes: int
+    basis: Basis
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Memory per device. `fits` is None while nothing was planned and the engine's own fit step decides."""
+
+    lines: tuple[MemoryLine, ...] = ()
+    budget_bytes: Mapping[str, int] = field(default_factory=dict)
+    total_bytes: Mapping[str, int] = field(default_factory=dict)
+    fits: bool | None = None
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """One process to be: sections without port and key, environment without the key."""
+
+    request: ModelRequest
+    replica: int
+    main_gguf: Path
+    file_bytes: int
+    """Size of the model's files together, for load progress."""
+    engine: EngineBinary
+    caps: Capabilities
+    spec: SpecDecision
+    sections: tuple[Section, ...]
+    env: Mapping[str, str]
+    context: int
+    """Tokens per instance; what the model was trained for where nothing was asked, 0 when neither is known."""
+    slots: int
+    unified: bool
+    cache_types: tuple[str | None, str | None]
+    """K and V as passed; None leaves the axis to the engine."""
+    fingerprint: str
+    fit: FitPlan = FitPlan()
+    reasons: tuple[Reason, ...] = ()
+    template: str | None = None
+    """Chat template text that is written to a file of the run directory before the spawn."""
+    gpu_expected: bool = False
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command line with `{port}` and, for a template, `{template}` still open."""
+        return tuple(token for section in self.sections for token in section.tokens)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of the recovery ladder (06 §12). `argv` is redacted, `rung` names the change made before it."""
+
+    n: int
+    rung: str
+    argv: tuple[str, ...]
+    outcome: Literal["healthy", "exited", "timeout", "port_taken", "cancelled"]
+    exit_code: int | None
+    seconds: float
+    log: Path | None
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What a launch turned out to run; `context` is tokens over all slots."""
+
+    outcome: Literal["ready", "cancelled", "failed"]
+    attempts: tuple[Attempt, ...] = ()
+    degradations: tuple[Reason, ...] = ()
+    context: int | None = None
+    slots: int = 0
+    speculation: str | None = None
+    vision: bool = False
+    offload: bool | None = None
+    load_s: float | None = None
+    failure: Failure | None = None

@@ -1,0 +1,33 @@
+"""One finding in a manifest: where it is, what was found, what is allowed (01 §2.1, 13 §9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A finding with its place in a file. `line` and `column` count from 1; `path` is dotted."""
+
+    code: str
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    found: str = ""
+    allowed: str = ""
+    suggestion: str = ""
+    severity: Literal["error", "warning"] = "error"
+
+    @property
+    def location(self) -> str:
+        """`serve.toml:3:7`, the form editors and terminals make clickable."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def sentence(self) -> str:
+        """The message with its place and suggestion, on one line."""
+        hint = f" (did you mean {self.suggestion}?)" if self.suggestion else ""
+        return f"{self.location}: {self.message}{hint}"

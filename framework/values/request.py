@@ -1,0 +1,123 @@
+"""What the manifest asks of one model: canonical, complete, every default filled in (07 §0, 01 §1.1).
+
+Each field carries, beside it, its manifest name and what a change of it does to a running instance. The
+comparison (reconcile) and the manifest reference (docs/manifest.md) both read this declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from framework.values.engine import EngineRef
+
+Effect = Literal["nothing", "live", "restart"]
+LoadMode = Literal["at-start", "on-demand", "manual"]
+GIB = 2**30
+
+
+def setting(manifest: str, effect: Effect, default: Any = MISSING, *, factory: Any = MISSING) -> Any:
+    """Declare a dataclass field together with its manifest name and the effect of changing it."""
+    metadata = {"manifest": manifest, "effect": effect}
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    if default is not MISSING:
+        return field(default=default, metadata=metadata)
+    return field(metadata=metadata)
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where the weights come from: a local file, or (repo, variant or file) of a hub."""
+
+    path: Path | None = None
+    repo: str | None = None
+    variant: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class PoolLimits:
+    """One `[pools.NAME]` table: device names as the engine lists them, or `auto`, or `cpu`."""
+
+    name: str = "default"
+    devices: tuple[str, ...] = ("auto",)
+
+
+@dataclass(frozen=True)
+class SpecPolicy:
+    """One `[speculation.NAME]` table. `mode` is a canonical mode of 05 §2; lengths are tokens."""
+
+    mode: str = "auto"
+    ngram_match: int = 24
+    ngram_min: int = 48
+    ngram_max: int = 64
+
+
+@dataclass(frozen=True)
+class RestartPolicy:
+    """How often and how fast a crashed instance is started again (07 §9.4)."""
+
+    max_crashes: int = 5
+    window_s: float = 600.0
+    stable_after_s: float = 300.0
+    backoff_max_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """Settings that reach running instances at once; no process is touched."""
+
+    aliases: tuple[str, ...] = setting("aliases", "live", ())
+    display_name: str | None = setting("display_name", "live", None)
+    load: LoadMode = setting("load", "live", "on-demand")
+    idle_after_s: float | None = setting("unload_after", "live", 600.0)
+    priority: int = setting("priority", "live", 0)
+    replicas: int = setting("replicas", "live", 1)
+    load_timeout_s: float = setting("timeout.load", "live", 600.0)
+    first_token_timeout_s: float = setting("timeout.first_token", "live", 1200.0)
+    stall_timeout_s: float = setting("timeout.stall", "live", 120.0)
+    drain_timeout_s: float = setting("timeout.drain", "live", 300.0)
+    queue_timeout_s: float = setting("timeout.queue", "live", 60.0)
+    max_queue: int = setting("max_queue", "live", 16)
+    request_defaults: Mapping[str, Any] = setting("request.defaults", "live", factory=dict)
+    request_force: Mapping[str, Any] = setting("request.force", "live", factory=dict)
+    request_drop: tuple[str, ...] = setting("request.drop", "live", ())
+    sampling_defaults: Literal["paddock", "server"] = setting("request.sampling_defaults", "live", "paddock")
+    restart: RestartPolicy = setting("restart", "live", RestartPolicy())
+    rollback: bool = setting("rollback", "live", True)
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One `[models.NAME]` table with the engine, pool and policy it names, ready to be compared.
+
+    `n_ctx` is tokens per instance, all slots together, 0 for automatic; `gpu_layers` -1 is automatic.
+    """
+
+    id: str = setting("NAME", "restart")
+    source: ModelSource = setting("source", "restart")
+    engine: EngineRef = setting("engine", "restart", EngineRef())
+    pool: PoolLimits = setting("pool", "restart", PoolLimits())
+    spec: SpecPolicy = setting("speculation", "restart", SpecPolicy())
+    n_ctx: int = setting("context", "restart", 0)
+    slots: int = setting("slots", "restart", 4)
+    cache_type: tuple[str | None, str | None] = setting("kv_cache", "restart", (None, None))
+    batch: int = setting("batch.logical", "restart", 2048)
+    ubatch: int = setting("batch.physical", "restart", 512)
+    memory_mode: Literal["auto", "manual"] = setting("placement.mode", "restart", "auto")
+    gpu_layers: int = setting("placement.gpu_layers", "restart", -1)
+    n_cpu_moe: int = setting("placement.cpu_experts", "restart", 0)
+    tensor_split: tuple[float, ...] = setting("placement.tensor_split", "restart", ())
+    threads: int | None = setting("threads", "restart", None)
+    flash_attn: Literal["on", "off", "auto"] = setting("flash_attention", "restart", "on")
+    swa_full: bool = setting("full_window_cache", "restart", False)
+    projector: Path | None = setting("projector", "restart", None)
+    adapters: tuple[tuple[Path, float], ...] = setting("adapters", "restart", ())
+    template: str | None = setting("template", "restart", None)
+    template_kwargs: Mapping[str, Any] = setting("template_arguments", "restart", factory=dict)
+    extra_args: tuple[str, ...] = setting("engine_args", "restart", ())
+    env: Mapping[str, str] = setting("environment", "restart", factory=dict)
+    live: LiveSettings = LiveSettings()
