@@ -28,6 +28,8 @@ WARNINGS = frozenset(
     {"degraded", "demoted", "crash_loop", "unkillable", "rolled_back", "replacement_failed"}
     | {"start_failed", "manifest_rejected", "refused", "exited"}
 )
+# On a terminal these drown what a person looks for; pages and `paddock events` show them all.
+DETAILS = frozenset({"state", "attempt", "planned"})
 
 
 def utc_now() -> datetime:
@@ -93,7 +95,9 @@ class EventLog:
 def _level(event: Event) -> int:
     if event.reason is not None and event.reason.severity == "error":
         return logging.ERROR
-    return logging.WARNING if event.kind in WARNINGS else logging.INFO
+    if event.kind in WARNINGS:
+        return logging.WARNING
+    return logging.DEBUG if event.kind in DETAILS else logging.INFO
 
 
 def _offer(queue: asyncio.Queue[Event | None], event: Event) -> None:

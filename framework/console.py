@@ -1,0 +1,111 @@
+"""What `paddock up` shows on the terminal: a welcome, log lines, and a bar for each model that loads.
+
+Called by app. Log lines hold text from files, engines and clients: control characters are made visible.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+
+from rich.console import Console as Terminal
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from framework.runtime.fleet import Fleet
+from framework.runtime.logs import clean_line
+from framework.telemetry.changes import Changes
+from framework.values.instance import InstanceView, State
+from framework.values.manifest import Listener, Manifest
+
+# Ten a second look smooth and cost nothing.
+REFRESH_S = 0.1
+LOADING = (State.FETCHING, State.PLANNING, State.STARTING)
+
+
+class CleanFormatter(logging.Formatter):
+    """Time in UTC, level, text; one line, whatever is in the text."""
+
+    converter = time.gmtime
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)sZ %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name of the base class
+        """The line without terminal control; a trace that follows keeps its lines."""
+        return clean_line(super().formatMessage(record))
+
+
+class Console:
+    """The terminal of one `up`. Without a terminal there are log lines only."""
+
+    def __init__(self, fleet: Fleet, changes: Changes) -> None:
+        self._fleet = fleet
+        self._changes = changes
+        self._terminal = Terminal(stderr=True, highlight=False)
+        self._bars: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TimeElapsedColumn(),
+            console=self._terminal,
+            transient=True,
+        )
+
+    def welcome(self, manifest: Manifest, address: Listener) -> None:
+        """Where everything is."""
+        count = len(manifest.models)
+        lines = (
+            f"paddock    {clean_line(str(manifest.path))}: {count} {'model' if count == 1 else 'models'}",
+            f"endpoint   http://{address}/v1",
+            f"dashboard  http://{address}/",
+        )
+        for line in lines:
+            self._terminal.print(Text(line))
+
+    async def run(self) -> None:
+        """Bars on a terminal, until cancelled."""
+        if not self._terminal.is_terminal:
+            return
+        with self._progress:
+            while True:
+                seen = self._changes.version
+                self._show()
+                if self._bars:
+                    await asyncio.sleep(REFRESH_S)
+                else:
+                    await self._changes.wait(seen)
+
+    def _show(self) -> None:
+        loading = {
+            instance.instance: instance
+            for model in self._fleet.views()
+            for instance in model.instances
+            if instance.state in LOADING
+        }
+        for name in self._bars.keys() - loading.keys():
+            self._progress.remove_task(self._bars.pop(name))
+        for name, instance in loading.items():
+            if name not in self._bars:
+                self._bars[name] = self._progress.add_task(clean_line(name), total=None)
+            self._update(self._bars[name], instance)
+
+    def _update(self, bar: TaskID, instance: InstanceView) -> None:
+        text = f"{clean_line(instance.instance)} {instance.state}"
+        progress = instance.progress
+        if progress is None:
+            self._progress.update(bar, description=text)
+        else:
+            total = progress.total_bytes or None
+            self._progress.update(bar, description=text, completed=progress.loaded_bytes, total=total)
+
+
+def set_up_logging(*, debug: bool) -> None:
+    """Log lines on standard error; those of libraries only when they warn."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(CleanFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("framework").setLevel(logging.DEBUG if debug else logging.INFO)

@@ -1,0 +1,91 @@
+"""Questions about the running manager that need facts: check, diff, plan, engines, devices, doctor (13 §8).
+
+Made by app for the API and the dashboard. Answers with the functions that the local commands use, on the
+manifest in force, or on a text that somebody thinks of applying.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.doctor import Surroundings, examine
+from framework.api.facts import Planner, list_all_devices, list_engines, plan_all, preview
+from framework.api.services import FleetView
+from framework.engines.probe import CapabilityCache
+from framework.manifest.load import Loaded
+from framework.reconcile.current import CurrentManifest
+from framework.values.device import Device
+
+log = logging.getLogger(__name__)
+
+
+class LoadText(Protocol):
+    """Load the manifest from a text, or from the file as it is now. Blocking."""
+
+    def __call__(self, text: str | None = None) -> Loaded: ...
+
+
+class Inquiry:
+    """Answers questions; remembers the devices it listed last."""
+
+    def __init__(
+        self,
+        current: CurrentManifest,
+        load: LoadText,
+        fleet: FleetView,
+        planner: Planner,
+        probes: CapabilityCache,
+        environ: Mapping[str, str],
+        state_dir: Path,
+    ) -> None:
+        self._current = current
+        self._load = load
+        self._fleet = fleet
+        self._planner = planner
+        self._probes = probes
+        self._environ = environ
+        self._state_dir = state_dir
+        self._devices = DevicesAnswer()
+
+    async def run(self) -> None:
+        """List the devices once, so that pages have them from the start; a failure is only logged."""
+        try:
+            await self.devices()
+        except Exception:
+            log.exception("listing devices failed")
+
+    async def check(self, text: str | None) -> Loaded:
+        """Check a manifest text, or the file as it is now."""
+        return await asyncio.to_thread(self._load, text)
+
+    async def diff(self, text: str | None) -> DiffAnswer:
+        """What applying a text, or the file as it is now, would do."""
+        return preview(await self.check(text), self._fleet.views())
+
+    async def plan(self) -> PlanAnswer:
+        """The plan of every declared replica; starts no model."""
+        devices = self._devices if self._devices.devices else await self.devices()
+        return await plan_all(self._current.manifest, self._planner, devices)
+
+    async def engines(self) -> tuple[EngineAnswer, ...]:
+        """What was found for each engine table."""
+        return await list_engines(self._current.manifest, self._environ, self._probes)
+
+    async def devices(self) -> DevicesAnswer:
+        """The devices as the engines list them now."""
+        self._devices = await list_all_devices(self._current.manifest, self._environ)
+        return self._devices
+
+    def known_devices(self) -> tuple[Device, ...]:
+        """The devices as last listed; starts nothing."""
+        return self._devices.devices
+
+    async def doctor(self) -> tuple[DoctorCheck, ...]:
+        """All checks, on the file as it is now."""
+        around = Surroundings(self._state_dir, None, None)
+        return await examine(await self.check(None), self._environ, self._probes, around)

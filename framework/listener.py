@@ -1,0 +1,139 @@
+"""The listener: bind it, serve HTTP on it, end in order on a signal (07 §5.5).
+
+Called by app. SIGINT and SIGTERM end the manager, a second one at once; SIGHUP asks for a reload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+import psutil
+import uvicorn
+from starlette.types import ASGIApp
+
+from framework.values.manifest import Listener
+
+BACKLOG = 1024
+# Live pages never end by themselves; they get this long to notice that the server goes.
+GRACE_S = 1
+KEEP_ALIVE_S = 75
+INTERRUPTED = 130
+
+
+class ListenerTaken(Exception):
+    """The address cannot be bound; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A bound socket, and its address."""
+
+    socket: socket.socket
+    address: Listener
+
+    @classmethod
+    def open(cls, wanted: Listener) -> Listening:
+        """Bind. Raises ListenerTaken."""
+        try:
+            found = socket.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError as error:
+            raise ListenerTaken(
+                f"server.listen = {wanted}: {wanted.host} is no address of this machine ({error.strerror});"
+                " use 127.0.0.1 or one that `ip addr` shows."
+            ) from error
+        family, kind, protocol, _, address = found[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind(address)
+            bound.listen(BACKLOG)
+        except OSError as error:
+            bound.close()
+            raise ListenerTaken(
+                f"server.listen = {wanted}: {_why(error)}{_holder(wanted.port)};"
+                " end that program or change server.listen."
+            ) from error
+        bound.setblocking(False)
+        return cls(bound, Listener(wanted.host, bound.getsockname()[1]))
+
+
+async def serve_http(
+    app: ASGIApp,
+    listening: Listening,
+    *,
+    on_reload: Callable[[], None],
+    before_close: Callable[[], Awaitable[None]],
+) -> int:
+    """Serve until a signal; models end before the listener does, so that clients are told. The exit status."""
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = _Server(config)
+    stop = asyncio.Event()
+    with _signals(stop, on_reload):
+        serving = asyncio.create_task(server.serve(sockets=[listening.socket]))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await before_close()
+        server.should_exit = True
+        await serving
+    return 0
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without signal handlers of its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the manager."""
+        yield
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event, on_reload: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if stop.is_set():
+            # Asked twice: children are tied to our life and end with us.
+            os._exit(INTERRUPTED)
+        stop.set()
+
+    loop.add_signal_handler(signal.SIGINT, end)
+    loop.add_signal_handler(signal.SIGTERM, end)
+    loop.add_signal_handler(signal.SIGHUP, on_reload)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _holder(port: int) -> str:
+    """Who listens on the port, as far as this user may see it."""
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            if listens and connection.pid:
+                return f" (held by process {connection.pid}, {psutil.Process(connection.pid).name()})"
+    return ""

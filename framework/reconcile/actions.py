@@ -1,0 +1,81 @@
+"""The smallest set of actions that brings the fleet to a manifest (07 §3.12-3.13, §4.1). Pure.
+
+Called by the reconciler before an apply and by the diff preview; both see the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from framework.reconcile.compare import compare_requests, strongest_effect
+from framework.values.action import ActionKind, FieldChange, ModelAction
+from framework.values.instance import InstanceView, ModelView, State
+from framework.values.request import Effect, ModelRequest
+
+# A process exists or is about to: changing such an instance means replacing it.
+ALIVE = frozenset(
+    {State.PENDING, State.FETCHING, State.PLANNING, State.STARTING, State.READY, State.DRAINING}
+    | {State.STOPPING, State.BACKOFF}
+)
+# 07 §4.1: removals free what replacements need, replacements free what starts need.
+GROUPS: Mapping[ActionKind, int] = {"stop": 0, "replace": 1, "start": 2, "live": 3, "record": 4, "none": 5}
+# 07 §3.13: the strongest effect decides. With nothing running no effect is `restart` (compare._effect).
+KINDS: Mapping[Effect | None, ActionKind] = {
+    "restart": "replace",
+    "live": "live",
+    "nothing": "record",
+    None: "none",
+}
+
+
+def plan_actions(models: Mapping[str, ModelRequest], views: Iterable[ModelView]) -> list[ModelAction]:
+    """One action per declared or running model, in the order of an apply."""
+    known = {view.request.id: view for view in views}
+    actions = [_removal(view) for model_id, view in known.items() if model_id not in models and not view.removed]
+    actions += [_action(request, known.get(model_id)) for model_id, request in models.items()]
+    place = {model_id: index for index, model_id in enumerate(models)}
+
+    def rank(action: ModelAction) -> tuple[int, int, int]:
+        request = models.get(action.model)
+        priority = request.live.priority if request else 0
+        return GROUPS[action.kind], -priority, place.get(action.model, -1)
+
+    return sorted(actions, key=rank)
+
+
+def _removal(view: ModelView) -> ModelAction:
+    change = FieldChange(f"models.{view.request.id}", "declared", None, "restart", "no longer in the manifest")
+    return ModelAction(view.request.id, None, "stop", (change,))
+
+
+def _action(request: ModelRequest, view: ModelView | None) -> ModelAction:
+    if view is None or view.removed:
+        return _addition(request)
+    running = _running(view)
+    changes = compare_requests(view.request, request, running)
+    effect = strongest_effect(changes)
+    kind = KINDS[effect]
+    if running is None and request.live.load == "at-start" and _may_start(view, changed=bool(changes)):
+        kind = "start"
+    return ModelAction(request.id, None, kind, changes)
+
+
+def _addition(request: ModelRequest) -> ModelAction:
+    starts = request.live.load == "at-start"
+    why = {
+        "at-start": "a new model that loads at start",
+        "on-demand": "a new model; it loads on the first request",
+        "manual": "a new model; it loads by the command load",
+    }[request.live.load]
+    change = FieldChange(f"models.{request.id}", None, "declared", "restart" if starts else "nothing", why)
+    return ModelAction(request.id, None, "start" if starts else "record", (change,))
+
+
+def _running(view: ModelView) -> InstanceView | None:
+    return next((instance for instance in view.instances if instance.state in ALIVE), None)
+
+
+def _may_start(view: ModelView, *, changed: bool) -> bool:
+    """07 §3.12: a stop by command and a remembered failure hold until the request changes."""
+    if changed:
+        return True
+    return not view.stopped_by_command and view.state is not State.FAILED

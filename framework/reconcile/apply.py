@@ -1,0 +1,185 @@
+"""Take a manifest text from the disk to the fleet: load, compare, apply, or say what is wrong (07 §3.13).
+
+Called by reconcile.watch for every settled change of a file, by SIGHUP, and once at the start. A manifest
+that fails leaves everything as it is (01 §2.5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Protocol
+
+from framework.manifest.load import Loaded
+from framework.reconcile.actions import plan_actions
+from framework.reconcile.compare import request_digest
+from framework.reconcile.current import CurrentManifest
+from framework.telemetry.events import EventLog, utc_now
+from framework.values.action import ModelAction
+from framework.values.instance import ModelView
+from framework.values.manifest import Manifest, ServerSettings
+from framework.values.problem import Problem
+from framework.values.reason import Reason
+
+# These are read once, when the listener opens (01 §1.1).
+NEXT_UP_FIELDS = ("listen", "state_dir")
+
+
+class Effects(Protocol):
+    """What an apply needs of the fleet. Implemented by runtime.fleet."""
+
+    def views(self) -> Iterable[ModelView]:
+        """Snapshots of all models."""
+        ...
+
+    def apply(self, manifest: Manifest, actions: Sequence[ModelAction]) -> None:
+        """Carry out the actions; returns at once, the work goes on."""
+        ...
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an apply came to. `actions` is empty when the file was refused."""
+
+    loaded: Loaded
+    actions: tuple[ModelAction, ...] = ()
+
+    @property
+    def removes(self) -> bool:
+        """Whether the apply takes a model away that is declared now."""
+        return any(action.kind == "stop" for action in self.actions)
+
+
+class Reconciler:
+    """Owns the current manifest. `read` loads the files and is run in a thread."""
+
+    def __init__(
+        self,
+        current: CurrentManifest,
+        read: Callable[[], Loaded],
+        effects: Effects,
+        events: EventLog,
+        *,
+        adopt: Callable[[Manifest], None],
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.current = current
+        self._read = read
+        self._effects = effects
+        self._events = events
+        self._adopt = adopt
+        self._now = now
+        self._started_with: ServerSettings = current.manifest.server
+        self._generation = 0
+
+    def begin(self) -> None:
+        """Apply the manifest that was loaded before the start."""
+        self._carry_out(self.current.manifest)
+
+    async def load(self) -> Applied:
+        """Read the files as they are now and plan the apply; nothing changes."""
+        loaded = await asyncio.to_thread(self._read)
+        if loaded.manifest is None:
+            return Applied(loaded)
+        return Applied(loaded, tuple(plan_actions(loaded.manifest.models, self._effects.views())))
+
+    def accept(self, applied: Applied, *, asked: bool = False) -> None:
+        """Put what `load` found into force, or keep it out and say why. `asked`: a person wants an answer."""
+        manifest, problems = applied.loaded.manifest, applied.loaded.problems
+        if manifest is None:
+            self._refuse(applied.loaded)
+            return
+        fixed, self.current.problems = bool(self.current.problems), problems
+        if manifest.sha256 == self.current.manifest.sha256:
+            if asked or fixed:
+                self._events.record(
+                    "manifest_loaded",
+                    "the manifest is as it was; nothing to do",
+                    data={"sha256": manifest.sha256, **_counts(())},
+                )
+            self._events.touch()
+            return
+        self._carry_out(manifest)
+
+    def _carry_out(self, manifest: Manifest) -> None:
+        # Planned again in this turn of the loop: what runs may have changed since the file was read.
+        actions = plan_actions(manifest.models, self._effects.views())
+        self._generation += 1
+        self.current.manifest = manifest
+        self.current.loaded_at = self._now()
+        self.current.server_notices = tuple(self._notices(manifest.server))
+        counts = _counts(actions)
+        self._events.record(
+            "manifest_loaded",
+            f"generation {self._generation} applied: {counts['added']} added, {counts['changed']} changed,"
+            f" {counts['removed']} removed",
+            data={"sha256": manifest.sha256, "generation": self._generation, **counts},
+        )
+        for notice in self.current.server_notices:
+            self._events.record("manifest_loaded", notice)
+        for action in actions:
+            if action.kind != "none":
+                self._report(manifest, action)
+        self._adopt(manifest)
+        self._effects.apply(manifest, actions)
+
+    def _refuse(self, loaded: Loaded) -> None:
+        if loaded.problems == self.current.problems:
+            return
+        self.current.problems = loaded.problems
+        first, more = loaded.problems[0], len(loaded.problems) - 1
+        text = first.sentence + (f" (and {more} more)" if more else "")
+        reason = Reason(
+            "manifest_rejected",
+            text,
+            "Correct the file; until then everything runs on as before.",
+            "error",
+            {"problems": [_problem(problem) for problem in loaded.problems]},
+        )
+        data = {"sha256": loaded.sha256, "problems": [_problem(problem) for problem in loaded.problems]}
+        self._events.record("manifest_rejected", text, reason=reason, data=data)
+
+    def _report(self, manifest: Manifest, action: ModelAction) -> None:
+        request = manifest.models.get(action.model)
+        changes = [{"field": c.field, "effect": c.effect, "why": c.why} for c in action.changes]
+        names = ", ".join(f"{change.field} ({change.effect})" for change in action.changes)
+        self._events.record(
+            "applied",
+            f"{action.kind}: {names}" if names else action.kind,
+            model=action.model,
+            data={
+                "action": action.kind,
+                "digest": request_digest(request) if request else None,
+                "changes": changes,
+            },
+        )
+
+    def _notices(self, server: ServerSettings) -> Iterable[str]:
+        for field in fields(ServerSettings):
+            old, new = getattr(self._started_with, field.name), getattr(server, field.name)
+            if field.name in NEXT_UP_FIELDS and old != new:
+                yield f"server.{field.name}: {new or 'auto'} is used from the next `paddock up` on; now {old or 'auto'}"
+
+
+def _counts(actions: Iterable[ModelAction]) -> dict[str, int]:
+    counts = {"added": 0, "changed": 0, "removed": 0}
+    for action in actions:
+        if action.kind == "stop":
+            counts["removed"] += 1
+        elif any(change.field == f"models.{action.model}" for change in action.changes):
+            counts["added"] += 1
+        elif action.changes:
+            counts["changed"] += 1
+    return counts
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+        "message": problem.message,
+    }

@@ -1,0 +1,154 @@
+"""What a changed request means for a running instance (07 §3). Pure; called by reconcile.actions.
+
+Requested is compared with requested, never with what was granted or runs: an applied value often differs
+from the asked one, and comparing it with the ask would restart the same manifest for ever (07 §3.1).
+Applied values may only turn `restart` into `nothing` (07 §3.2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, asdict, fields, is_dataclass
+from hashlib import sha256
+from typing import Any
+
+from framework.engines.args import owns_speculation
+from framework.planning.speculation import resolve_speculation
+from framework.values.action import FieldChange
+from framework.values.instance import InstanceView
+from framework.values.request import Effect, LiveSettings, ModelRequest
+
+# An exemption looks at both requests and at what runs, and says why the change does nothing, or "".
+Exemption = Callable[[ModelRequest, ModelRequest, InstanceView | None], str]
+
+
+def request_digest(request: ModelRequest) -> str:
+    """SHA-256 over sorted JSON of everything except `live` (07 §3.3), as hex."""
+    values = {key: value for key, value in asdict(request).items() if key != "live"}
+    return sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def compare_requests(
+    old: ModelRequest, new: ModelRequest, running: InstanceView | None
+) -> tuple[FieldChange, ...]:
+    """Every field that differs, by manifest name, with its effect on `running` (None: nothing runs)."""
+    return (*_launch_changes(old, new, running), *_live_changes(old.live, new.live))
+
+
+def strongest_effect(changes: tuple[FieldChange, ...]) -> Effect | None:
+    """`restart` over `live` over `nothing`; None when nothing changed."""
+    effects = {change.effect for change in changes}
+    order: tuple[Effect, ...] = ("restart", "live", "nothing")
+    return next((effect for effect in order if effect in effects), None)
+
+
+def _launch_changes(
+    old: ModelRequest, new: ModelRequest, running: InstanceView | None
+) -> Iterator[FieldChange]:
+    for field in fields(ModelRequest):
+        if field.name == "live":
+            continue
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if before == after:
+            continue
+        effect, why = _effect(field, old, new, running)
+        for name, was, now in _parts(field.metadata["manifest"], before, after):
+            yield FieldChange(name, was, now, effect, why)
+
+
+def _effect(
+    field: Field[Any], old: ModelRequest, new: ModelRequest, running: InstanceView | None
+) -> tuple[Effect, str]:
+    if running is None:
+        return "nothing", "no instance runs; used at the next start"
+    exempt = EXEMPTIONS.get(field.name)
+    why = exempt(old, new, running) if exempt else ""
+    if why:
+        return "nothing", why
+    effect: Effect = field.metadata["effect"]
+    return effect, "part of the command line or environment of the process"
+
+
+def _live_changes(old: LiveSettings, new: LiveSettings) -> Iterator[FieldChange]:
+    for field in fields(LiveSettings):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if before == after:
+            continue
+        for name, was, now in _parts(field.metadata["manifest"], before, after):
+            yield FieldChange(name, was, now, "live", "applied to the running instance, no restart")
+
+
+def _parts(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """A nested table is reported field by field, so that the first difference has a name."""
+    if is_dataclass(before) and is_dataclass(after) and type(before) is type(after):
+        for field in fields(before):
+            was, now = getattr(before, field.name), getattr(after, field.name)
+            if was != now:
+                yield f"{name}.{field.name}", was, now
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted(before.keys() | after.keys()):
+            if before.get(key) != after.get(key):
+                yield f"{name}.{key}", before.get(key), after.get(key)
+    else:
+        yield name, before, after
+
+
+def _same_cache_type(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    effective = [tuple(axis or "f16" for axis in request.cache_type) for request in (old, new)]
+    return "f16 is what llama-server uses when nothing is named" if effective[0] == effective[1] else ""
+
+
+def _same_engine(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    def unnamed(request: ModelRequest) -> dict[str, Any]:
+        return {key: value for key, value in asdict(request.engine).items() if key != "name"}
+
+    return "both engine tables say the same" if unnamed(old) == unnamed(new) else ""
+
+
+def _same_pool(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    if old.pool.devices == new.pool.devices:
+        return "both pools have the same devices"
+    # 07 §3.7: a pool is inventory; only losing a device that is in use restarts.
+    if "auto" in new.pool.devices:
+        return "the wider pool still has the devices in use; replan would use it"
+    return ""
+
+
+def _same_speculation(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    if running is None or running.plan is None:
+        return ""
+    blocks = [
+        resolve_speculation(request.spec, running.plan.caps, user_owned=owns_speculation(request.extra_args)).block
+        for request in (old, new)
+    ]
+    return "both policies lead to the same flags" if blocks[0] == blocks[1] else ""
+
+
+def _layers_unused(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    return "" if new.memory_mode == "manual" else "placement is automatic"
+
+
+def _experts_unused(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    if new.memory_mode != "manual" or new.gpu_layers < 0:
+        return "used only with manual placement and a number of gpu_layers"
+    return ""
+
+
+def _same_batch(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    effective = [(request.batch, min(request.batch, request.ubatch)) for request in (old, new)]
+    return "the physical batch is capped by the logical one" if effective[0] == effective[1] else ""
+
+
+EXEMPTIONS: Mapping[str, Exemption] = {
+    "cache_type": _same_cache_type,
+    "engine": _same_engine,
+    "pool": _same_pool,
+    "spec": _same_speculation,
+    "gpu_layers": _layers_unused,
+    "n_cpu_moe": _experts_unused,
+    "tensor_split": _experts_unused,
+    "batch": _same_batch,
+    "ubatch": _same_batch,
+}
+"""Field of ModelRequest to the rule of 07 §3.5-3.7 under which its change does nothing."""

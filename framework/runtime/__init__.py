@@ -1,0 +1,1 @@
+"""One object per process: start, health, drain, stop, respawn, slots, logs (06, 07)."""

@@ -1,0 +1,101 @@
+"""End an instance: let its requests finish, end its process, give back what it held (07 §5).
+
+Called by runtime.replica. Every step is bounded in time; clean-up runs whatever happens to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from framework.runtime import launch
+from framework.runtime.instance import Instance
+from framework.runtime.launch import Site
+from framework.runtime.lease import RevokeCode
+from framework.runtime.shielded import finish
+from framework.runtime.voice import Voice
+from framework.values.instance import ExitInfo, State
+
+StopMode = Literal["drain", "now", "kill"]
+# A holder of a revoked lease closes its upstream connection within 0.2 s (08 §4.2); more is a hung client.
+REVOKE_GRACE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How to stop: the mode, what holders of leases are told, why."""
+
+    mode: StopMode
+    code: RevokeCode
+    cause: str
+
+
+class Ending:
+    """Ends instances of one replica."""
+
+    def __init__(
+        self, voice: Voice, site: Callable[[Instance], Site], changed: Callable[[], None]
+    ) -> None:
+        self._voice = voice
+        self._site = site
+        self._changed = changed
+
+    async def retire(self, instance: Instance, stop: Stop) -> None:
+        """Drain as the mode says, then end the process (07 §5.2)."""
+        if stop.mode == "drain":
+            if instance.state is State.READY:
+                instance.move(State.DRAINING, stop.cause)
+                self._changed()
+            await self._drain(instance, stop)
+        elif instance.revoke(stop.code):
+            # 15 §8: SIGTERM waits for ever while a request is open, so upstream connections go first.
+            await instance.wait_idle(REVOKE_GRACE_S)
+        await self.end(instance, stop)
+
+    async def end(self, instance: Instance, stop: Stop) -> None:
+        """End the process and clean up, to the end, whatever happens to the caller."""
+        await finish(self._end(instance, stop))
+
+    async def bury(self, instance: Instance) -> None:
+        """Give back what a process that ended by itself held: its group, pipe, port, directory."""
+        if instance.running is not None:
+            ended = await launch.stop(self._site(instance), instance.running, kill=True)
+            if ended.survivors:
+                self._voice.unkillable(ended.survivors)
+            instance.running = None
+        await self.clean(instance)
+
+    async def clean(self, instance: Instance) -> None:
+        """Remove the run directory."""
+        await asyncio.to_thread(shutil.rmtree, self._site(instance).run_dir, ignore_errors=True)
+
+    async def _drain(self, instance: Instance, stop: Stop) -> None:
+        began, inflight, cancelled = time.monotonic(), len(instance.leases), 0
+        if not await instance.wait_idle(instance.request.live.drain_timeout_s):
+            cancelled = instance.revoke(stop.code)
+            await instance.wait_idle(REVOKE_GRACE_S)
+        if inflight:
+            self._voice.drained(inflight, time.monotonic() - began, cancelled)
+
+    async def _end(self, instance: Instance, stop: Stop) -> None:
+        began, running, ready_s = time.monotonic(), instance.running, 0.0
+        if instance.state in (State.READY, State.DRAINING, State.STARTING):
+            ready_s = instance.seconds_in_state
+            instance.move(State.STOPPING, stop.cause)
+            self._changed()
+        if running is not None:
+            ended = await launch.stop(self._site(instance), running, kill=stop.mode == "kill")
+            code = running.child.exited.result() if running.child.exited.done() else None
+            instance.last_exit = ExitInfo(code, hard=False, planned=True, seconds_ready=ready_s)
+            instance.running = None
+            self._voice.stopped(stop.cause, stop.mode, code, time.monotonic() - began, ended.signals)
+            if ended.survivors:
+                self._voice.unkillable(ended.survivors)
+        await self.clean(instance)
+        if instance.state is not State.STOPPED:
+            instance.move(State.STOPPED, stop.cause)
+        self._changed()

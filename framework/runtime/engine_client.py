@@ -1,0 +1,77 @@
+"""Small calls to a running engine: health, properties, slots (06 §9-10, 13 §5).
+
+Ambient proxy settings are ignored, answers are bounded, and every call carries the launch's key but
+`/health`, which needs none. Errors come back as None or False: a probe that fails says "unknown".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+HEALTH_TIMEOUT_S = 2.0
+PROPS_TIMEOUT_S = 5.0
+# 15 §5: /slots waits for the running batch; a sample that takes longer is stale, not lost.
+SLOTS_TIMEOUT_S = 3.0
+ANSWER_LIMIT_BYTES = 8 * 2**20
+OK = 200
+
+
+def base_url(port: int) -> str:
+    """Where an engine of ours listens."""
+    return f"http://127.0.0.1:{port}"
+
+
+def auth_headers(key: str | None) -> dict[str, str]:
+    """The header that opens an engine, or none when it was launched without a key (06 §9.7)."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+class EngineClient:
+    """Calls to all engines of the fleet through one session, created on first use."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def healthy(self, port: int) -> bool:
+        """Whether `/health` answers 200 now."""
+        status, _ = await self._get(port, "/health", {}, HEALTH_TIMEOUT_S)
+        return status == OK
+
+    async def props(self, port: int, key: str | None) -> Mapping[str, Any] | None:
+        """`/props` as an object, or None when it does not answer with one."""
+        status, body = await self._get(port, "/props", auth_headers(key), PROPS_TIMEOUT_S)
+        return body if status == OK and isinstance(body, dict) else None
+
+    async def slots(self, port: int, key: str | None) -> list[Mapping[str, Any]] | None:
+        """`/slots` as a list of objects, or None."""
+        status, body = await self._get(port, "/slots", auth_headers(key), SLOTS_TIMEOUT_S)
+        if status != OK or not isinstance(body, list):
+            return None
+        return [slot for slot in body if isinstance(slot, dict)]
+
+    async def close(self) -> None:
+        """Close the session; the client is not used again."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _get(
+        self, port: int, path: str, headers: Mapping[str, str], timeout_s: float
+    ) -> tuple[int | None, Any]:
+        if self._session is None:
+            # Probes must not hold connections: an idle one would keep a server from ending cleanly.
+            connector = aiohttp.TCPConnector(force_close=True, limit=0)
+            self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
+        try:
+            async with asyncio.timeout(timeout_s):
+                async with self._session.get(base_url(port) + path, headers=headers) as answer:
+                    raw = await answer.content.read(ANSWER_LIMIT_BYTES + 1)
+                    while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
+                        raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))
+                    return answer.status, json.loads(raw) if raw else None
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+            return None, None

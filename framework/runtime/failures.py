@@ -1,0 +1,238 @@
+"""From the end of a start to a failure class with a sentence and a remedy (06 §14). Pure.
+
+Called by runtime.ladder. First match wins; the order is that of 06 §14.1. Classes of features that are not
+there yet (tensor split, projector recovery) join the table with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from framework.values.plan import LaunchPlan
+from framework.values.reason import Failure, Reason
+
+Outcome = Literal["exited", "timeout", "port_taken"]
+# Debugger backtraces of an abort push the cause out of the last lines (15 §7): look further back.
+TAIL_LINES = 50
+SEARCH_LINES = 400
+RETRYABLE = frozenset({"killed_by_os", "out_of_memory", "port_conflict", "binary_locked"})
+BACKTRACE = re.compile(r"^(#\d+ |\[New LWP|\[Thread debugging|Using host libthread_db|\[Inferior|warning: )")
+ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
+REJECTED = re.compile(
+    r"(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)", re.IGNORECASE
+)
+SIGNAL_NAMES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+HARD_SIGNALS = frozenset({4, 6, 7, 8, 11})
+WRAPPED = 128
+IMAGE_ARCHITECTURES = frozenset(
+    {"qwen_image", "flux", "sd1", "sdxl", "sd3", "aura", "hidream", "cosmos", "ltxv", "hyvid", "wan", "lumina2"}
+)
+
+
+@dataclass(frozen=True)
+class StartEnd:
+    """How a start ended: what was waited for, the exit code, the output (redacted, oldest first)."""
+
+    outcome: Outcome
+    exit_code: int | None
+    lines: Sequence[str]
+    plan: LaunchPlan
+    log_path: str
+    waited_s: float
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended the process; behind a wrapper script also told by 128+n (06 §12.4)."""
+        code = self.exit_code
+        if code is not None and code < 0:
+            return -code
+        if code is not None and self.plan.engine.via_wrapper and code > WRAPPED:
+            return code - WRAPPED
+        return None
+
+    @property
+    def text(self) -> str:
+        """The lines that can hold the cause, lower-cased, without debugger noise."""
+        useful = [line for line in self.lines[-SEARCH_LINES:] if not BACKTRACE.match(line)]
+        return "\n".join(useful).lower()
+
+    @property
+    def tail(self) -> str:
+        """The last lines as they are shown to a person."""
+        return "\n".join(self.lines[-TAIL_LINES:])
+
+
+Told = tuple[str, str, str]
+"""Class, sentence, remedy."""
+
+
+def is_hard_fault(exit_code: int | None, *, via_wrapper: bool = False) -> bool:
+    """Whether the program itself broke (06 §12.4): killed by ILL, ABRT, BUS, FPE or SEGV."""
+    if exit_code is None:
+        return False
+    if via_wrapper and exit_code > WRAPPED:
+        return exit_code - WRAPPED in HARD_SIGNALS
+    return -exit_code in HARD_SIGNALS
+
+
+def describe_exit(exit_code: int | None) -> str:
+    """`exit code 1`, `signal 4 (SIGILL)`, or that it is not known."""
+    if exit_code is None:
+        return "an unknown exit code"
+    if exit_code < 0:
+        return f"signal {-exit_code} ({SIGNAL_NAMES.get(-exit_code, 'unnamed')})"
+    return f"exit code {exit_code}"
+
+
+def rejected_flag(end: StartEnd) -> str | None:
+    """The flag the engine refused, when that is why it ended."""
+    if end.outcome != "exited" or not end.exit_code:
+        return None
+    found = REJECTED.search("\n".join(end.lines[-TAIL_LINES:]))
+    return found.group(1) if found else None
+
+
+def port_was_taken(end: StartEnd) -> bool:
+    """Whether the port went to somebody else between the reservation and the start (rung P)."""
+    if end.outcome == "port_taken":
+        return True
+    return bool(end.exit_code) and ("couldn't bind" in end.text or "address already in use" in end.text)
+
+
+def classify(end: StartEnd) -> Failure:
+    """The failure class of a start that no rung could save, told for a person."""
+    code, message, remedy = next(told for rule in RULES if (told := rule(end)))
+    evidence = {
+        "exit_code": end.exit_code,
+        "signal": end.signal,
+        "log": end.log_path,
+        "model_file": str(end.plan.main_gguf),
+        "engine": str(end.plan.engine.entry),
+    }
+    reason = Reason(code, message, remedy, "error", evidence)
+    detail = f"{message}\nEnded with {describe_exit(end.exit_code)}; log {end.log_path}\n{end.tail}"
+    return Failure(reason, detail, retryable=code in RETRYABLE)
+
+
+def _unsupported_architecture(end: StartEnd) -> Told | None:
+    found = ARCHITECTURE.search("\n".join(end.lines[-SEARCH_LINES:]))
+    if not found:
+        return None
+    name = found.group(1)
+    if name in IMAGE_ARCHITECTURES:
+        return (
+            "image_model",
+            f"{end.plan.main_gguf.name} is an image or video generation model ({name}); llama-server serves text models.",
+            "Name a text model in source.",
+        )
+    return (
+        "unsupported_architecture",
+        f"This llama-server build does not know the model architecture '{name}'; the file itself is fine.",
+        "Use a newer llama.cpp build: set engines.NAME.binary to it.",
+    )
+
+
+def _cpu_unsupported(end: StartEnd) -> Told | None:
+    if end.signal != 4:  # noqa: PLR2004  SIGILL
+        return None
+    return (
+        "cpu_unsupported",
+        "This build needs CPU instructions that this machine lacks: it died of signal 4 (illegal instruction).",
+        f"Use another llama.cpp build than {end.plan.engine.entry}, for example one made on this machine.",
+    )
+
+
+def _killed(end: StartEnd) -> Told | None:
+    if end.signal == 9:  # noqa: PLR2004  SIGKILL
+        return (
+            "killed_by_os",
+            "The system killed the engine while it loaded the model, most likely for lack of memory.",
+            "Use a smaller quantisation or a shorter context, or free memory.",
+        )
+    if end.signal == 15:  # noqa: PLR2004  SIGTERM
+        return ("terminated", "The engine was stopped from outside before it was ready.", "See the log, then reload.")
+    return None
+
+
+def _timeout(end: StartEnd) -> Told | None:
+    if end.outcome != "timeout":
+        return None
+    return (
+        "health_timeout",
+        f"The engine is alive but was not ready after {end.waited_s:.0f} s.",
+        "Raise timeout.load, or use a shorter context or a smaller quantisation.",
+    )
+
+
+def _port(end: StartEnd) -> Told | None:
+    if not port_was_taken(end):
+        return None
+    return (
+        "port_conflict",
+        "Another program took the port of the engine, again and again.",
+        "End the program that grabs loopback ports.",
+    )
+
+
+def _rejected(end: StartEnd) -> Told | None:
+    flag = rejected_flag(end)
+    if flag is None:
+        return None
+    said = next(
+        (line for line in end.lines[-TAIL_LINES:] if flag in line and ("argument" in line or "error" in line)), ""
+    )
+    hint = next((line for line in end.lines[-TAIL_LINES:] if "has been removed" in line), said).strip()
+    theirs = flag in end.plan.request.extra_args
+    code = "user_flag_rejected" if theirs else "flag_rejected"
+    remedy = (
+        f"Change or remove {flag} in engine_args; `paddock engines` lists what this build knows."
+        if theirs
+        else "Use another llama.cpp build, or report which one this is."
+    )
+    return code, f"The engine refused the flag {flag}. It said: {hint}", remedy
+
+
+def _library(end: StartEnd) -> Told | None:
+    if "error while loading shared libraries" in end.text or end.exit_code in (126, 127):
+        return (
+            "library_missing",
+            f"{end.plan.engine.entry} cannot be run: a file or a runtime library is missing.",
+            "Reinstall the engine, or name another one in engines.NAME.binary.",
+        )
+    return None
+
+
+def _memory(end: StartEnd) -> Told | None:
+    if not any(text in end.text for text in ("out of memory", "failed to allocate", "unable to allocate")):
+        return None
+    return (
+        "out_of_memory",
+        "The device had less memory than the model needs.",
+        "Use a shorter context, fewer slots, a smaller kv_cache type or a smaller quantisation.",
+    )
+
+
+def _other(end: StartEnd) -> Told:
+    said = next((line.strip() for line in reversed(end.lines) if "error" in line.lower()), "")
+    quoted = f" It said: {said}" if said else ""
+    return (
+        "start_failed",
+        f"The engine ended with {describe_exit(end.exit_code)} before it was ready.{quoted}",
+        "Check that the model file is complete and that memory suffices; `paddock logs` shows all of its output.",
+    )
+
+
+RULES: tuple[Callable[[StartEnd], Told | None], ...] = (
+    _unsupported_architecture,
+    _cpu_unsupported,
+    _killed,
+    _timeout,
+    _port,
+    _rejected,
+    _library,
+    _memory,
+    _other,
+)

@@ -1,0 +1,203 @@
+"""All models of the manager: routing, leases, commands, the apply of actions (07, 08 §2).
+
+The proxy, the API and the dashboard talk to this; reconcile drives it through its own protocol. Snapshots
+are values; everything that changes state is synchronous or one of the two awaits, `acquire` and `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from framework.runtime.instance import Instance
+from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.logs import LogBuffer
+from framework.runtime.ending import StopMode
+from framework.runtime.sampler import Sampler
+from framework.runtime.shop import Shop
+from framework.runtime.supervisor import Supervisor
+from framework.telemetry.changes import Changes
+from framework.values.action import ModelAction
+from framework.values.event import Event
+from framework.values.instance import ModelView
+from framework.values.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.5
+
+
+class Fleet:
+    """The models of one manifest. Belongs to one event loop; `run` must be running for idle stops."""
+
+    def __init__(self, shop: Shop, changes: Changes) -> None:
+        self.changes = changes
+        self._shop = shop
+        self._supervisors: dict[str, Supervisor] = {}
+        self._order: tuple[str, ...] = ()
+        self._names: Mapping[str, str] = {}
+        self._sampler = Sampler(self._instances, shop.client, changes)
+
+    # Reading
+
+    def views(self) -> tuple[ModelView, ...]:
+        """All models in declared order, then those that only finish what they serve."""
+        rest = [model_id for model_id in self._supervisors if model_id not in self._order]
+        return tuple(self._supervisors[model_id].view() for model_id in (*self._order, *rest))
+
+    def view(self, model_id: str) -> ModelView | None:
+        """One model, or None when there is none of this id."""
+        supervisor = self._supervisors.get(model_id)
+        return supervisor.view() if supervisor else None
+
+    def resolve(self, name: str) -> str | None:
+        """The id of the declared model with this name or alias, compared exactly."""
+        return self._names.get(name)
+
+    def log(self, model_id: str, replica: int = 0) -> LogBuffer | None:
+        """The output of a replica, over its instances."""
+        supervisor = self._supervisors.get(model_id)
+        if supervisor is None or not 0 <= replica < len(supervisor.replicas):
+            return None
+        return supervisor.replicas[replica].log
+
+    # Leases
+
+    async def acquire(self, model_id: str, *, key: str | None = None) -> Lease:
+        """A lease on a ready instance; loads and waits as 08 §2.4 says. Raises LeaseRefused."""
+        supervisor = self._supervisors.get(model_id)
+        if supervisor is None:
+            raise LeaseRefused("model_not_found", f"There is no model {model_id!r}.")
+        return await supervisor.acquire(key)
+
+    async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
+        """What to do after an upstream call failed (07 §9.2)."""
+        supervisor = self._supervisors.get(lease.model)
+        if supervisor is None:
+            return RetryVerdict(False, "model_unloaded")
+        return await supervisor.report_failure(lease, kind, opened=opened)
+
+    # Commands
+
+    def load(self, model_id: str, *, by: str) -> Event:
+        """Start the model if it is not up. Raises KeyError for an unknown id."""
+        supervisor = self._declared(model_id)
+        event = self._command("load", model_id, by)
+        supervisor.load(f"load by {by}")
+        return event
+
+    def unload(self, model_id: str, mode: StopMode = "drain", *, by: str) -> Event:
+        """Stop the model until `load` or a changed request. Raises KeyError for an unknown id."""
+        supervisor = self._declared(model_id)
+        event = self._command(f"unload ({mode})", model_id, by)
+        supervisor.stop(mode, f"unload by {by}", by_command=True)
+        return event
+
+    def reload(self, model_id: str, *, by: str) -> Event:
+        """Replace the model's instances, with failures forgotten. Raises KeyError for an unknown id."""
+        supervisor = self._declared(model_id)
+        event = self._command("reload", model_id, by)
+        supervisor.reload(f"reload by {by}")
+        return event
+
+    # Applies (reconcile.apply.Effects)
+
+    def apply(self, manifest: Manifest, actions: Sequence[ModelAction]) -> None:
+        """Carry out actions in their order and publish the new names, in one turn of the loop."""
+        self._shop.server = manifest.server
+        self._shop.starts.set_limit(manifest.server.start_concurrency)
+        self._publish(manifest)
+        for action in actions:
+            self._act(manifest, action)
+        self._order = tuple(manifest.models)
+        self.changes.mark()
+
+    def _publish(self, manifest: Manifest) -> None:
+        names = {alias: model_id for model_id, r in manifest.models.items() for alias in r.live.aliases}
+        self._names = names | {model_id: model_id for model_id in manifest.models}
+
+    def _act(self, manifest: Manifest, action: ModelAction) -> None:
+        request = manifest.models.get(action.model)
+        supervisor = self._supervisors.get(action.model)
+        if request is None:
+            if supervisor is not None:
+                supervisor.remove()
+            return
+        if supervisor is None:
+            supervisor = self._supervisors[action.model] = Supervisor(request, self._shop)
+        cause = _cause(action)
+        if action.kind == "replace":
+            supervisor.replace(request, cause)
+        else:
+            supervisor.record(request)
+        if action.kind == "start":
+            supervisor.start(cause)
+
+    # Life
+
+    async def run(self) -> None:
+        """Idle stops, samples, removals; until cancelled."""
+        sampling = asyncio.create_task(self._sampler.run(), name="sampler")
+        try:
+            while True:
+                await asyncio.sleep(TICK_S)
+                self._tick()
+        finally:
+            sampling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sampling
+
+    async def close(self, timeout_s: float) -> None:
+        """Stop everything at once, in parallel; what is left after `timeout_s` is killed (07 §5.5)."""
+        self._shop.shutting_down = True
+        supervisors = list(self._supervisors.values())
+        for supervisor in supervisors:
+            supervisor.stop("now", "the manager ends")
+        await self._settled(supervisors, timeout_s)
+        for supervisor in supervisors:
+            if not all(replica.current is None or not replica.current.process_alive for replica in supervisor.replicas):
+                supervisor.stop("kill", "the manager ends")
+        await self._settled(supervisors, timeout_s)
+        await self._shop.client.close()
+
+    async def _settled(self, supervisors: Iterable[Supervisor], timeout_s: float) -> None:
+        waits = [asyncio.ensure_future(r.settled()) for s in supervisors for r in s.replicas if r.busy]
+        if waits:
+            _, pending = await asyncio.wait(waits, timeout=timeout_s)
+            for wait in pending:
+                wait.cancel()
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        for model_id, supervisor in tuple(self._supervisors.items()):
+            try:
+                supervisor.tick(now)
+            except Exception:
+                log.exception("tick of %s failed", model_id)
+            if supervisor.gone:
+                del self._supervisors[model_id]
+                self.changes.mark()
+
+    def _instances(self) -> Iterator[Instance]:
+        for supervisor in self._supervisors.values():
+            for replica in supervisor.replicas:
+                if replica.current is not None:
+                    yield replica.current
+
+    def _declared(self, model_id: str) -> Supervisor:
+        supervisor = self._supervisors[model_id]
+        if supervisor.removed:
+            raise KeyError(model_id)
+        return supervisor
+
+    def _command(self, command: str, model_id: str, by: str) -> Event:
+        data = {"command": command, "by": by}
+        return self._shop.events.record("command", f"{command} by {by}", model=model_id, data=data)
+
+
+def _cause(action: ModelAction) -> str:
+    names = ", ".join(change.field for change in action.changes if change.effect == "restart")
+    return f"manifest: {names}" if names else "manifest"

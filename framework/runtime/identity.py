@@ -1,0 +1,30 @@
+"""Identity of the files a launch depends on, to see that one has changed (07 §4.7). A few stat calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from framework.values.engine import FileId
+from framework.values.plan import LaunchPlan
+from framework.values.request import ModelRequest
+
+FilesIdentity = tuple[FileId | None, ...]
+
+
+def file_id(path: Path) -> FileId | None:
+    """Path, size and modification time of a file, links resolved; None when it cannot be read."""
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return FileId(path, info.st_size, info.st_mtime_ns)
+
+
+def files_identity(request: ModelRequest, plan: LaunchPlan | None) -> FilesIdentity:
+    """Main file, projector, adapters and, once found, the engine binary, in this order."""
+    paths = [request.source.path, request.projector, *(path for path, _ in request.adapters)]
+    if plan is not None:
+        paths.append(plan.engine.entry)
+    elif request.engine.path is not None:
+        paths.append(request.engine.path)
+    return tuple(file_id(path) if path else None for path in paths)

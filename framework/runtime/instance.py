@@ -1,0 +1,215 @@
+"""One process lifetime of a replica: its state, its leases, its facts (07 §2).
+
+Changed only by its replica, on the event loop, in synchronous code; read by everybody through `view`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from framework.models.progress import ResidentMark, load_progress, resident_bytes
+from framework.runtime.engine_client import auth_headers, base_url
+from framework.runtime.launch import Running
+from framework.runtime.lease import Lease, RevokeCode
+from framework.telemetry.events import EventLog, utc_now
+from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot, State
+from framework.values.naming import instance_file_name, instance_name
+from framework.values.plan import LaunchPlan, LaunchResult
+from framework.values.reason import Reason
+from framework.values.request import LiveSettings, ModelRequest
+
+WITHOUT_PROCESS = frozenset({State.STOPPED, State.FAILED, State.BACKOFF, State.PENDING})
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.PENDING: frozenset({State.FETCHING, State.STOPPED}),
+    State.FETCHING: frozenset({State.PLANNING, State.FAILED, State.BACKOFF, State.STOPPED}),
+    State.PLANNING: frozenset({State.STARTING, State.FAILED, State.BACKOFF, State.STOPPED}),
+    State.STARTING: frozenset(
+        {State.READY, State.PLANNING, State.FAILED, State.BACKOFF, State.STOPPING, State.STOPPED}
+    ),
+    State.READY: frozenset({State.DRAINING, State.STOPPING, State.BACKOFF, State.FAILED}),
+    State.DRAINING: frozenset({State.STOPPING, State.STOPPED}),
+    State.STOPPING: frozenset({State.STOPPED}),
+    State.BACKOFF: frozenset({State.PENDING, State.FAILED, State.STOPPED}),
+    State.FAILED: frozenset({State.PENDING, State.STOPPED}),
+    State.STOPPED: frozenset(),
+}
+"""The table of 07 §2.2. `ready -> failed` is the crash that ends a crash loop."""
+
+
+class IllegalTransition(Exception):
+    """A state change that 07 §2.2 does not know: a fault in our code."""
+
+    def __init__(self, instance: str, old: State, new: State) -> None:
+        super().__init__(f"{instance}: {old} -> {new} is no transition")
+
+
+class Instance:
+    """One process lifetime. `request` is what it was started with, its `live` part the newest one."""
+
+    def __init__(
+        self, request: ModelRequest, replica: int, generation: int, *, events: EventLog, restarts: int
+    ) -> None:
+        self.request = request
+        self.replica = replica
+        self.generation = generation
+        self.name = instance_name(request.id, replica, generation)
+        self.file_name = instance_file_name(request.id, replica, generation)
+        self.state = State.PENDING
+        self.since = utc_now()
+        self.changed_s = time.monotonic()
+        self.restarts = restarts
+        self.plan: LaunchPlan | None = None
+        self.result: LaunchResult | None = None
+        self.running: Running | None = None
+        self.last_error: Reason | None = None
+        self.last_exit: ExitInfo | None = None
+        self.retry_at_s: float | None = None
+        self.leases: set[Lease] = set()
+        self.idle_since_s = time.monotonic()
+        self.slots: tuple[Slot, ...] = ()
+        self.sampled_s: float | None = None
+        self.prompt_tokens_per_s: float | None = None
+        self.generation_tokens_per_s: float | None = None
+        self._events = events
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._resident = ResidentMark()
+
+    def move(self, new: State, cause: str) -> None:
+        """Change state, with an event that says why. Raises IllegalTransition."""
+        if new not in TRANSITIONS[self.state]:
+            raise IllegalTransition(self.name, self.state, new)
+        old, self.state = self.state, new
+        self.since, self.changed_s = utc_now(), time.monotonic()
+        if new in (State.STOPPED, State.FAILED, State.BACKOFF):
+            self.slots, self.sampled_s = (), None
+            self.prompt_tokens_per_s = self.generation_tokens_per_s = None
+        self._events.record(
+            "state",
+            f"{old} -> {new}: {cause}",
+            model=self.request.id,
+            replica=self.replica,
+            data={"instance": self.name, "from": str(old), "to": str(new), "cause": cause},
+        )
+
+    def update_live(self, live: LiveSettings) -> None:
+        """New live settings, effective at once."""
+        self.request = replace(self.request, live=live)
+
+    @property
+    def serving(self) -> bool:
+        """Loaded in the sense of 07 §1.3: process alive, ready, not draining."""
+        return self.state is State.READY and self.running is not None and self.running.child.alive
+
+    @property
+    def process_alive(self) -> bool:
+        """Whether a process of this instance exists."""
+        return self.running is not None and self.running.child.alive
+
+    @property
+    def seconds_in_state(self) -> float:
+        """Seconds since the last change of state."""
+        return time.monotonic() - self.changed_s
+
+    # Leases
+
+    def lease(self) -> Lease:
+        """A new lease. REQUIRES: serving."""
+        running = self.running
+        if running is None:
+            raise IllegalTransition(self.name, self.state, State.READY)
+        lease = Lease(
+            instance=self.name,
+            model=self.request.id,
+            replica=self.replica,
+            generation=self.generation,
+            base_url=base_url(running.port),
+            headers=auth_headers(running.key),
+            request=self.request,
+            slot_context=self.slot_context,
+            vision=self.result.vision if self.result else False,
+            revoked=asyncio.get_running_loop().create_future(),
+            on_release=self._released,
+        )
+        self.leases.add(lease)
+        self._idle.clear()
+        return lease
+
+    def revoke(self, code: RevokeCode) -> int:
+        """Tell every holder to end its request; the number of leases that were open."""
+        for lease in self.leases:
+            if not lease.revoked.done():
+                lease.revoked.set_result(code)
+        return len(self.leases)
+
+    async def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until no lease is open or the process is gone; False when time is over."""
+        idle = asyncio.ensure_future(self._idle.wait())
+        watched: set[asyncio.Future[Any]] = {idle}
+        if self.running is not None:
+            watched.add(self.running.child.exited)
+        try:
+            await asyncio.wait(watched, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            idle.cancel()
+        return not self.leases or not self.process_alive
+
+    def _released(self, lease: Lease) -> None:
+        self.leases.discard(lease)
+        if not self.leases:
+            self.idle_since_s = time.monotonic()
+            self._idle.set()
+        self._events.touch()
+
+    # What readers see
+
+    @property
+    def slot_context(self) -> int:
+        """Tokens one slot can hold; 0 while unknown."""
+        if self.result is None or self.plan is None or not self.result.context:
+            return 0
+        return self.result.context if self.plan.unified else self.result.context // max(1, self.result.slots)
+
+    def progress(self) -> LoadProgress | None:
+        """How far loading has come; read from the process now (02 §13)."""
+        if self.plan is None or self.running is None or not self.process_alive:
+            return None
+        if self.state is not State.STARTING:
+            return None
+        held = resident_bytes(self.running.child.pid)
+        if held is None:
+            return None
+        mark = self._resident.observe(self.running.child.pid, held)
+        return load_progress(mark, self.plan.file_bytes, healthy=False, file=self.plan.main_gguf.name)
+
+    def view(self) -> InstanceView:
+        """An immutable snapshot."""
+        running, now = self.running, time.monotonic()
+        process = self.state not in WITHOUT_PROCESS and running is not None
+        stale_s = now - self.sampled_s if self.sampled_s is not None else 0.0
+        return InstanceView(
+            instance=self.name,
+            model=self.request.id,
+            replica=self.replica,
+            generation=self.generation,
+            state=self.state,
+            since=self.since,
+            restarts=self.restarts,
+            last_error=self.last_error,
+            progress=self.progress(),
+            pid=running.child.pid if running and process else None,
+            port=running.port if running and process else None,
+            request=self.request,
+            plan=self.plan,
+            result=self.result,
+            last_exit=self.last_exit,
+            inflight=len(self.leases),
+            slots=tuple(replace(slot, stale_s=round(stale_s, 3)) for slot in self.slots),
+            prompt_tokens_per_s=self.prompt_tokens_per_s,
+            generation_tokens_per_s=self.generation_tokens_per_s,
+            retry_in_s=max(0.0, self.retry_at_s - now) if self.retry_at_s and self.state is State.BACKOFF else None,
+        )

@@ -1,0 +1,126 @@
+"""One attempt to bring up an engine: spawn, wait for health, make sure that it is ours (06 §8, §9).
+
+Called by runtime.ladder, which decides what to change between attempts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from framework.runtime.child import Child, Ended
+from framework.runtime.engine_client import EngineClient
+from framework.runtime.logs import LogBuffer
+from framework.runtime.ports import PortTable
+from framework.runtime.shielded import finish
+
+# 06 §9.1 polls every 0.5 s; small models are up in less than that, so the first seconds look more often.
+POLL_S = 0.5
+EAGER_POLL_S = 0.1
+EAGER_FOR_S = 5.0
+
+Outcome = Literal["healthy", "exited", "timeout", "port_taken"]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A started engine: its process, where it listens, what opens it. The key is never shown."""
+
+    child: Child
+    port: int
+    key: str | None
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where launches of one replica happen and what they share with the rest of the fleet."""
+
+    log: LogBuffer
+    log_dir: Path
+    run_dir: Path
+    ports: PortTable
+    client: EngineClient
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How an attempt ended; `props` is what the engine says of itself when it is healthy."""
+
+    outcome: Outcome
+    props: Mapping[str, Any]
+    seconds: float
+
+
+async def start(
+    site: Site, argv: list[str], env: Mapping[str, str], *, port: int, key: str | None, log_name: str
+) -> Running:
+    """Spawn the engine with its output going to a fresh log file. Raises OSError."""
+    site.log.expand()
+    site.log.secrets = (key,) if key else ()
+    site.log.open_file(site.log_dir / log_name)
+    spawning = asyncio.ensure_future(Child.spawn(argv, env, log=site.log, cwd=site.run_dir))
+    try:
+        return Running(await asyncio.shield(spawning), port, key)
+    except BaseException:
+        await finish(_undo(site, spawning))
+        raise
+
+
+async def wait_ready(
+    site: Site, running: Running, *, model_path: Path, timeout_s: Callable[[], float]
+) -> Answer:
+    """Poll until healthy and proven ours, exited, or out of time. `timeout_s` is read anew: it is live."""
+    begin = time.monotonic()
+    while True:
+        waited = time.monotonic() - begin
+        if not running.child.alive:
+            await running.child.wait_output()
+            return Answer("exited", {}, waited)
+        if waited > timeout_s():
+            return Answer("timeout", {}, waited)
+        if await site.client.healthy(running.port):
+            props = await _identity(site, running, model_path)
+            waited = time.monotonic() - begin
+            if props is not None:
+                return Answer("healthy", props, waited)
+            return Answer("port_taken", {}, waited)
+        pause = EAGER_POLL_S if waited < EAGER_FOR_S else POLL_S
+        await asyncio.wait({running.child.exited}, timeout=pause)
+
+
+async def _identity(site: Site, running: Running, model_path: Path) -> Mapping[str, Any] | None:
+    """06 §9.6: a stranger on our port must not be taken for our engine. None when it is one."""
+    props = await site.client.props(running.port, running.key)
+    if props is None or not running.child.alive:
+        return None
+    named = props.get("model_path")
+    return props if named in (None, "", str(model_path)) else None
+
+
+async def stop(site: Site, running: Running, *, kill: bool = False) -> Ended:
+    """End the process and its group and give everything back, whatever happens to the caller (07 §5.3)."""
+    return await finish(_stop(site, running, kill=kill))
+
+
+async def _undo(site: Site, spawning: asyncio.Future[Child]) -> None:
+    """A spawn that nobody wants any more, or that failed, leaves nothing."""
+    with contextlib.suppress(OSError):
+        child = await spawning
+        await child.kill()
+        await child.close()
+    site.log.close_file()
+
+
+async def _stop(site: Site, running: Running, *, kill: bool) -> Ended:
+    ended = await (running.child.kill() if kill else running.child.terminate())
+    await running.child.close()
+    # 07 §5.4: what would not die may still hold its port.
+    if not ended.survivors:
+        site.ports.release(running.port)
+    site.log.close_file()
+    return ended

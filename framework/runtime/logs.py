@@ -1,0 +1,130 @@
+"""Output lines of an engine: a bounded ring to look at, a bounded file to keep (06 §8.4).
+
+Engine output is hostile text: control characters are made visible here, once, and lines are cut, so that
+whatever shows them later only has to escape for its own medium.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from framework.telemetry.changes import Changes
+
+# 06 §8.4: a start prints a few hundred lines; with room for a build that logs each tensor.
+START_LINES = 20_000
+READY_LINES = 2_000
+# Longer lines carry no diagnosis; a megabyte on one line must not become a megabyte in every view.
+LINE_LIMIT = 4_000
+FILE_LIMIT_BYTES = 16 * 2**20
+# With the limit above: what one replica may keep on disk. The last starts explain a night.
+FILES_KEPT = 10
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line with its number, which grows by one per line for the life of the buffer."""
+
+    seq: int
+    text: str
+
+
+def clean_line(raw: str) -> str:
+    """A line without terminal control: colour codes removed, other control characters shown as `\\x1b`."""
+    text = ANSI.sub("", raw.rstrip())[:LINE_LIMIT].replace("\t", "    ")
+    return CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
+class LogBuffer:
+    """The lines of one replica over its instances. One writer, any number of readers, one event loop."""
+
+    def __init__(self) -> None:
+        self._lines: deque[LogLine] = deque(maxlen=START_LINES)
+        self._next = 1
+        self._changes = Changes()
+        self._file: TextIO | None = None
+        self._file_room = 0
+        self.secrets: tuple[str, ...] = ()
+        """Values that never appear in a line: the key of the launch that writes."""
+
+    def open_file(self, path: Path) -> None:
+        """Tee to a new file, readable by this user only. A failure to open it is no failure of the launch."""
+        self.close_file()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _remove_oldest(path.parent)
+            self._file = path.open("x", encoding="utf-8", errors="replace", buffering=1)
+            path.chmod(0o600)
+        except OSError:
+            self._file = None
+        self._file_room = FILE_LIMIT_BYTES
+
+    def close_file(self) -> None:
+        """Stop the tee."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def append(self, raw: str) -> None:
+        """Add a line as the engine wrote it; blank lines are dropped."""
+        text = clean_line(raw)
+        for secret in self.secrets:
+            text = text.replace(secret, "<redacted>")
+        if not text:
+            return
+        self._lines.append(LogLine(self._next, text))
+        self._next += 1
+        self._write(text)
+        self._changes.mark()
+
+    def shrink(self) -> None:
+        """After readiness: keep only what is worth looking at from here on."""
+        self._lines = deque(self._lines, maxlen=READY_LINES)
+
+    def expand(self) -> None:
+        """Before a start: room for every start-up line."""
+        self._lines = deque(self._lines, maxlen=START_LINES)
+
+    def last(self, count: int) -> list[LogLine]:
+        """The newest `count` lines, oldest first."""
+        return list(self._lines)[-count:] if count > 0 else []
+
+    def after(self, seq: int) -> list[LogLine]:
+        """All kept lines with a number above `seq`."""
+        return [line for line in self._lines if line.seq > seq]
+
+    @property
+    def newest(self) -> int:
+        """Number of the newest line, 0 when there is none."""
+        return self._next - 1
+
+    async def follow(self, after: int) -> AsyncIterator[LogLine]:
+        """Lines above `after`, then new ones as they come, for ever."""
+        while True:
+            seen = self._changes.version
+            for line in self.after(after):
+                after = line.seq
+                yield line
+            await self._changes.wait(seen)
+
+    def _write(self, text: str) -> None:
+        if self._file is None or self._file_room <= 0:
+            return
+        self._file_room -= len(text) + 1
+        try:
+            self._file.write(text + "\n")
+        except OSError:
+            self.close_file()
+
+
+def _remove_oldest(directory: Path) -> None:
+    """Make room for one more file."""
+    files = sorted(directory.glob("*.log"), key=lambda file: file.stat().st_mtime)
+    for file in files[: max(0, len(files) - FILES_KEPT + 1)]:
+        file.unlink(missing_ok=True)

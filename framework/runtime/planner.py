@@ -1,0 +1,82 @@
+"""Find out what a launch depends on, off the event loop, and make its plan (06 §1.2, §2.7).
+
+Called by replicas before each start and by the `plan` commands, so that both show the same plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from framework.engines.discovery import find_binary
+from framework.engines.library_path import library_path
+from framework.engines.probe import CapabilityCache
+from framework.models.file_set import check_model_file
+from framework.models.gguf_header import read_header
+from framework.planning.launch import LaunchFacts, plan_launch
+from framework.runtime.identity import file_id
+from framework.models.file_set import FileSet
+from framework.values.plan import LaunchPlan
+from framework.values.reason import Failure, Reason, Refused
+from framework.values.request import ModelRequest
+
+
+class FactPlanner:
+    """Plans launches from what is on this machine now. `secret_names` is replaced with each manifest."""
+
+    def __init__(
+        self, capabilities: CapabilityCache, environ: Mapping[str, str], *, base_dir: Path
+    ) -> None:
+        self.secret_names: tuple[str, ...] = ()
+        self._capabilities = capabilities
+        self._environ = environ
+        self._base_dir = base_dir
+
+    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
+        """The plan for one replica. Raises Refused."""
+        binary = await asyncio.to_thread(
+            find_binary, request.engine, self._environ, base_dir=self._base_dir
+        )
+        caps = await self._capabilities.get(binary, self._environ)
+        facts = await asyncio.to_thread(self._file_facts, request)
+        files, context_train = facts
+        extra = [path for path in (request.projector, *(path for path, _ in request.adapters)) if path]
+        ids = [file_id(path) for path in (files.main, *files.shards, *extra)]
+        return plan_launch(
+            request,
+            replica,
+            LaunchFacts(
+                binary=binary,
+                caps=caps,
+                libraries=library_path(binary, self._environ),
+                files=files,
+                file_ids=tuple(identity for identity in ids if identity),
+                environ=self._environ,
+                secret_names=self.secret_names,
+                context_train=context_train,
+            ),
+        )
+
+    def _file_facts(self, request: ModelRequest) -> tuple[FileSet, int]:
+        """The model's files, checked, and its trained context. Blocking."""
+        if request.source.path is None:
+            raise RuntimeError(f"{request.id}: hub sources are refused by the manifest")
+        files = check_model_file(request.source.path)
+        for path, field in [(request.projector, "projector"), *((p, "adapters") for p, _ in request.adapters)]:
+            if path is not None and not path.is_file():
+                raise Refused(_missing(path, field))
+        header = read_header(files.main).header
+        return files, header.context_length or 0
+
+
+def _missing(path: Path, field: str) -> Failure:
+    return Failure(
+        Reason(
+            "model_missing",
+            f"The file {path} named by {field} does not exist.",
+            f"Correct {field}, or put the file there.",
+            "error",
+            {"path": str(path), "field": field},
+        )
+    )

@@ -1,0 +1,93 @@
+"""What all replicas of the fleet share: events, ports, the engine client, the planner, limits, places.
+
+Built once by the fleet. Holds no state of any model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from framework.runtime.engine_client import EngineClient
+from framework.runtime.ports import PortTable
+from framework.telemetry.events import EventLog
+from framework.values.manifest import ServerSettings
+from framework.values.plan import LaunchPlan
+from framework.values.request import ModelRequest
+
+
+class Planner(Protocol):
+    """Facts in, plan out: finds files and engine, plans the launch."""
+
+    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
+        """The plan, or values.reason.Refused."""
+        ...
+
+
+class StartLimit:
+    """At most `server.start_concurrency` instances in fetching ... starting (07 §4.8), first come first served.
+
+    The limit is live: a raised one lets waiting starts go at once.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._active = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def set_limit(self, limit: int) -> None:
+        """A new limit; starts under way go on."""
+        self._limit = limit
+        self._admit()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a place and hold it."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._admit()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            else:
+                self._waiting.remove(turn)
+            raise
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _admit(self) -> None:
+        while self._waiting and self._active < self._limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._active += 1
+                turn.set_result(None)
+
+    def _leave(self) -> None:
+        self._active -= 1
+        self._admit()
+
+
+@dataclass
+class Shop:
+    """The shared parts. `server` is replaced when the manifest changes."""
+
+    events: EventLog
+    planner: Planner
+    state_dir: Path
+    state_id: str
+    server: ServerSettings = ServerSettings()
+    ports: PortTable = field(default_factory=PortTable)
+    client: EngineClient = field(default_factory=EngineClient)
+    starts: StartLimit = field(default_factory=lambda: StartLimit(ServerSettings().start_concurrency))
+    waiting: int = 0
+    """Requests that wait for a model, over all models."""
+    shutting_down: bool = False

@@ -1,0 +1,404 @@
+"""All replicas of one model: who may use them, who waits, when they idle (07 §2.3, §5.8; 08 §2).
+
+The only place that starts, stops or replaces a model. Everything but `acquire` is synchronous; commands
+take effect at once and their work goes on in the replicas. Called by runtime.fleet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from framework.runtime.identity import files_identity
+from framework.runtime.instance import Instance
+from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.ending import Stop, StopMode
+from framework.runtime.replica import Replica
+from framework.runtime.shop import Shop
+from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
+from framework.values.reason import Reason
+from framework.values.request import ModelRequest
+
+# 08 §2.4: `Retry-After` when nothing is known, and its least value.
+RETRY_UNKNOWN_S = 5.0
+RETRY_LEAST_S = 1.0
+# 07 §9.2: what the exit of a dead child may take to be seen.
+EXIT_SEEN_S = 1.0
+PROBE_S = 0.15
+# Longer than this and the client had better come back than hold its connection (07 §9.2 step 8).
+SHORT_DELAY_S = 1.0
+RETRYABLE_KINDS = frozenset({"connect", "read", "write", "close", "protocol", "early_end"})
+LOADING = frozenset({State.PENDING, State.FETCHING, State.PLANNING, State.STARTING})
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A request that waits for the model; `wake` is replaced each time it is looked at."""
+
+    since_s: float = field(default_factory=time.monotonic)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Supervisor:
+    """One declared model. `request` is what the manifest asked last (07 §1.2)."""
+
+    def __init__(self, request: ModelRequest, shop: Shop) -> None:
+        self.request = request
+        self.removed = False
+        self.stopped_by_command = False
+        self._shop = shop
+        self._waiters: list[Waiter] = []
+        self._rolling: asyncio.Task[None] | None = None
+        self._last_replica: dict[str | None, int] = {}
+        self.replicas = [self._replica(index) for index in range(request.live.replicas)]
+
+    # Commands
+
+    def record(self, request: ModelRequest) -> None:
+        """Take a new request whose changes need no process to be touched."""
+        changed = request != self.request
+        self.request, self.removed = request, False
+        if changed:
+            self.stopped_by_command = False
+            for replica in self.replicas:
+                replica.failed_files = None
+        for replica in self.replicas:
+            for instance in _instances(replica):
+                instance.update_live(request.live)
+        self._fit_replicas()
+        self._wake()
+
+    def start(self, cause: str) -> None:
+        """Start every replica that is not up."""
+        self.stopped_by_command = False
+        for replica in self.replicas:
+            replica.start(cause)
+
+    def load(self, cause: str) -> None:
+        """The command: as `start`, and no wait after a crash is kept."""
+        for replica in self.replicas:
+            replica.forget()
+            replica.hurry()
+        self.start(cause)
+
+    def replace(self, request: ModelRequest, cause: str) -> None:
+        """Change to a request that needs new processes."""
+        self.record(request)
+        self._roll(cause)
+
+    def stop(self, mode: StopMode, cause: str, *, by_command: bool = False) -> None:
+        """Stop every replica. A model stopped by command stays so until `load` or a changed request."""
+        if self._rolling is not None:
+            self._rolling.cancel()
+        self.stopped_by_command = by_command or self.stopped_by_command
+        code: Literal["shutting_down", "model_unloaded"] = (
+            "shutting_down" if self._shop.shutting_down else "model_unloaded"
+        )
+        for replica in self.replicas:
+            replica.stop(Stop(mode, code, cause))
+        self._wake()
+
+    def remove(self) -> None:
+        """No longer declared: finish what is served, then go."""
+        self.removed = True
+        self.stop("drain", "removed from the manifest")
+
+    def reload(self, cause: str) -> None:
+        """Replace unconditionally, with failures forgotten (07 §3.11)."""
+        self.stopped_by_command = False
+        for replica in self.replicas:
+            replica.forget()
+        if all(_is_gone(replica) for replica in self.replicas):
+            self.start(cause)
+        else:
+            self._roll(cause)
+
+    def _roll(self, cause: str) -> None:
+        """Replace what is up or coming, replicas one after the other (07 §1.1)."""
+        if self._rolling is not None:
+            self._rolling.cancel()
+            self._rolling = None
+        up = [r for r in self.replicas if r.current is not None and r.current.state is not State.STOPPED]
+        if not up:
+            return
+        up[0].replace(cause)
+        if len(up) > 1:
+            self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], cause))
+
+    async def _roll_rest(self, first: Replica, rest: list[Replica], cause: str) -> None:
+        await first.settled()
+        for replica in rest:
+            if replica in self.replicas and not self.removed:
+                replica.replace(cause)
+                await replica.settled()
+
+    # Leases
+
+    async def acquire(self, key: str | None) -> Lease:
+        """A lease on the least busy ready replica; loads the model and waits where the rules allow (08 §2.4)."""
+        waiter: Waiter | None = None
+        try:
+            while True:
+                lease = self._lease(key)
+                if lease is not None:
+                    return lease
+                if waiter is None:
+                    self._start_for_request()
+                limit_s = self._wait_limit_s()
+                if waiter is None:
+                    waiter = self._queue()
+                left_s = waiter.since_s + limit_s - time.monotonic()
+                if left_s <= 0:
+                    raise self._loading_too_long()
+                waiter.wake.clear()
+                try:
+                    await asyncio.wait_for(waiter.wake.wait(), left_s)
+                except TimeoutError:
+                    continue
+        finally:
+            if waiter is not None:
+                self._waiters.remove(waiter)
+                self._shop.waiting -= 1
+                self._shop.events.touch()
+
+    async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
+        """Whether a request that failed at `lease` may be tried once more (07 §9.2, numbered as there)."""
+        lost = RetryVerdict(False, "connection_lost")
+        # 1, 2, 3
+        if opened or kind not in RETRYABLE_KINDS:
+            return lost
+        # 4
+        if self.removed or self.stopped_by_command or lease.revoked.done():
+            return RetryVerdict(False, "model_unloaded")
+        instance = self._find(lease)
+        # 5
+        if instance is None or not instance.serving:
+            return self._after_exit(lease)
+        # 6
+        if await _accepts(lease.base_url):
+            return RetryVerdict(instance.serving)
+        if instance.running is not None:
+            await asyncio.wait({instance.running.child.exited}, timeout=EXIT_SEEN_S)
+            await asyncio.sleep(0)
+        # 8, 9
+        return self._after_exit(lease)
+
+    def _after_exit(self, lease: Lease) -> RetryVerdict:
+        if any(replica.current and replica.current.serving for replica in self.replicas):
+            return RetryVerdict(True)
+        current = self.replicas[lease.replica].current if lease.replica < len(self.replicas) else None
+        if current is None or current.state in (State.STOPPED, State.FAILED):
+            return RetryVerdict(False, "connection_lost")
+        rest_s = current.view().retry_in_s or 0.0
+        if rest_s > SHORT_DELAY_S:
+            return RetryVerdict(False, "instance_restarting", max(RETRY_LEAST_S, rest_s))
+        return RetryVerdict(True)
+
+    def _lease(self, key: str | None) -> Lease | None:
+        ready = [r.current for r in self.replicas if r.current is not None and r.current.serving]
+        if not ready or self._shop.shutting_down:
+            return None
+        last = self._last_replica.get(key)
+        # 08 §2.11: fewest open leases, then the one this key used last (its prompt cache is warm), then the first.
+        best = min(ready, key=lambda i: (len(i.leases), i.replica != last, i.replica))
+        self._last_replica[key] = best.replica
+        return best.lease()
+
+    def _start_for_request(self) -> None:
+        """A request came and nothing is ready: start, or raise why not."""
+        if self._shop.shutting_down:
+            raise LeaseRefused("shutting_down", "The server is shutting down.", retry_after_s=RETRY_UNKNOWN_S)
+        if self.removed:
+            raise LeaseRefused("model_unloaded", f"Model {self.request.id!r} is no longer in the manifest.")
+        states = {replica.current.state for replica in self.replicas if replica.current is not None}
+        if State.BACKOFF in states:
+            self._hurry()
+            return
+        if any(replica.coming for replica in self.replicas):
+            return
+        if self.stopped_by_command or self.request.live.load == "manual":
+            raise self._not_loaded()
+        failed = [r for r in self.replicas if r.current is not None and r.current.state is State.FAILED]
+        # A start that was refused without a process costs nothing to try again.
+        if any(self._still_failed(replica) and not replica.refused_start for replica in failed):
+            raise self._load_failed()
+        self.start("a request")
+
+    def _hurry(self) -> None:
+        delays = [(r, r.current.view().retry_in_s or 0.0) for r in self.replicas if r.current is not None]
+        for replica, rest_s in delays:
+            if rest_s > SHORT_DELAY_S and not replica.hurry():
+                raise LeaseRefused(
+                    "instance_restarting",
+                    f"Model {self.request.id!r} crashed and is started again in {rest_s:.0f} s.",
+                    retry_after_s=max(RETRY_LEAST_S, rest_s),
+                    reason=self._last_error(),
+                )
+
+    def _wait_limit_s(self) -> float:
+        """How long a request may wait now; raises when it must not wait (any longer)."""
+        live = self.request.live
+        current = [r.current for r in self.replicas if r.current is not None]
+        states = {instance.state for instance in current}
+        if self._shop.shutting_down:
+            raise LeaseRefused("shutting_down", "The server is shutting down.", retry_after_s=RETRY_UNKNOWN_S)
+        if any(replica.incoming for replica in self.replicas) or State.BACKOFF in states:
+            return live.queue_timeout_s
+        if states & LOADING or any(replica.busy for replica in self.replicas):
+            return live.load_timeout_s
+        if State.FAILED in states:
+            raise self._load_failed()
+        if self.removed:
+            raise LeaseRefused("model_unloaded", f"Model {self.request.id!r} is no longer in the manifest.")
+        raise self._not_loaded()
+
+    def _queue(self) -> Waiter:
+        limit = self.request.live.max_queue
+        if len(self._waiters) >= limit or self._shop.waiting >= self._shop.server.max_waiting:
+            raise LeaseRefused(
+                "queue_full",
+                f"{len(self._waiters)} requests wait for model {self.request.id!r} already (limit {limit},"
+                f" {self._shop.server.max_waiting} over all models).",
+                retry_after_s=self._retry_after_s(),
+            )
+        waiter = Waiter()
+        self._waiters.append(waiter)
+        self._shop.waiting += 1
+        self._shop.events.touch()
+        return waiter
+
+    # Refusals
+
+    def _loading_too_long(self) -> LeaseRefused:
+        progress = next((r.current.progress() for r in self.replicas if r.current is not None), None)
+        return LeaseRefused(
+            "model_loading",
+            f"Model {self.request.id!r} is still loading.",
+            retry_after_s=self._retry_after_s(),
+            progress=progress,
+        )
+
+    def _not_loaded(self) -> LeaseRefused:
+        why = "it was unloaded by command" if self.stopped_by_command else 'its manifest says load = "manual"'
+        return LeaseRefused(
+            "model_not_loaded",
+            f"Model {self.request.id!r} is not loaded: {why}. `paddock load` loads it.",
+        )
+
+    def _load_failed(self) -> LeaseRefused:
+        reason = self._last_error()
+        text = f"{reason.message} {reason.remedy}".strip() if reason else "See `paddock status`."
+        return LeaseRefused("model_load_failed", f"Model {self.request.id!r} failed to load: {text}", reason=reason)
+
+    def _last_error(self) -> Reason | None:
+        return next((r.current.last_error for r in self.replicas if r.current and r.current.last_error), None)
+
+    def _retry_after_s(self) -> float:
+        eta_s = self._eta_s()
+        return max(RETRY_LEAST_S, eta_s) if eta_s is not None else RETRY_UNKNOWN_S
+
+    def _eta_s(self) -> float | None:
+        """Rest of a load from the time the last one took; None when nothing loads or nothing is known."""
+        for replica in self.replicas:
+            if replica.load_s and replica.current is not None and replica.current.state is State.STARTING:
+                return max(0.0, replica.load_s - replica.current.seconds_in_state)
+        return None
+
+    # Time
+
+    def tick(self, now_s: float) -> None:
+        """Called twice a second: idle models stop, failed ones look whether their files have changed."""
+        live = self.request.live
+        for replica in self.replicas:
+            instance = replica.current
+            if instance is None:
+                continue
+            idle = instance.serving and not instance.leases and not replica.busy
+            if idle and live.load == "on-demand" and live.idle_after_s is not None:
+                if now_s - instance.idle_since_s >= live.idle_after_s and not self._waiters:
+                    cause = f"idle for {live.idle_after_s:.0f} s"
+                    replica.stop(Stop("drain", "model_unloaded", cause))
+            elif instance.state is State.FAILED and live.load == "at-start" and not replica.busy:
+                if not self.stopped_by_command and not self._still_failed(replica):
+                    replica.start("a file has changed")
+
+    def _still_failed(self, replica: Replica) -> bool:
+        """07 §4.7: the same request, files and binary fail the same way; do not try again."""
+        instance = replica.current
+        return instance is not None and files_identity(self.request, instance.plan) == replica.failed_files
+
+    # Parts
+
+    def _replica(self, index: int) -> Replica:
+        return Replica(index, self._shop, lambda: self.request, self._wake)
+
+    def _fit_replicas(self) -> None:
+        """More replicas start when any runs; fewer drain from the highest number (07 §3.12)."""
+        wanted = self.request.live.replicas
+        up = any(replica.current and replica.current.state in LOADING | {State.READY} for replica in self.replicas)
+        while len(self.replicas) < wanted:
+            replica = self._replica(len(self.replicas))
+            self.replicas.append(replica)
+            if up:
+                replica.start("more replicas")
+        for replica in self.replicas[wanted:]:
+            replica.stop(Stop("drain", "model_unloaded", "fewer replicas"))
+
+    def _wake(self) -> None:
+        """Something changed: everybody who waits looks again; superfluous replicas that are gone go."""
+        while len(self.replicas) > self.request.live.replicas and _is_gone(self.replicas[-1]):
+            self.replicas.pop()
+        for waiter in self._waiters:
+            waiter.wake.set()
+        self._shop.events.touch()
+
+    def _find(self, lease: Lease) -> Instance | None:
+        for replica in self.replicas:
+            for instance in _instances(replica):
+                if instance.name == lease.instance:
+                    return instance
+        return None
+
+    @property
+    def gone(self) -> bool:
+        """Removed and nothing left of it."""
+        return self.removed and all(_is_gone(replica) for replica in self.replicas)
+
+    def view(self) -> ModelView:
+        """An immutable snapshot."""
+        instances = tuple(view for replica in self.replicas for view in replica.views())
+        states = {instance.state for instance in instances} or {State.STOPPED}
+        now = time.monotonic()
+        oldest = max((now - waiter.since_s for waiter in self._waiters), default=None)
+        return ModelView(
+            request=self.request,
+            state=next(state for state in PUBLIC_ORDER if state in states),
+            replacing=any(replica.incoming is not None for replica in self.replicas),
+            queue=QueueView(len(self._waiters), self.request.live.max_queue, oldest, self._eta_s()),
+            instances=instances,
+            removed=self.removed,
+            stopped_by_command=self.stopped_by_command,
+        )
+
+
+def _instances(replica: Replica) -> list[Instance]:
+    return [instance for instance in (replica.current, replica.incoming) if instance is not None]
+
+
+def _is_gone(replica: Replica) -> bool:
+    instance = replica.current
+    return not replica.busy and (instance is None or instance.state in (State.STOPPED, State.FAILED))
+
+
+async def _accepts(url: str) -> bool:
+    """Whether the engine's port takes a connection now (07 §9.2 step 6)."""
+    port = int(url.rsplit(":", 1)[1])
+    try:
+        async with asyncio.timeout(PROBE_S):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True

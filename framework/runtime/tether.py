@@ -1,0 +1,36 @@
+"""Become another program that dies with the process that started us. Run as a script, never imported.
+
+    python -I -S tether.py PARENT_PID PROGRAM [ARGUMENT ...]
+
+Asks Linux to send SIGKILL when the parent goes (06 §8.3), then replaces itself by PROGRAM, which keeps the
+process id and the request. A script of its own because the alternative, code between fork and exec in the
+manager, can deadlock in a program with threads. Elsewhere than on Linux it only replaces itself.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+# The shell's words for "found but not executable" and "not found".
+CANNOT_RUN, NOT_FOUND = 126, 127
+
+
+def main(arguments: list[str]) -> None:
+    """Tie to the parent, then exec. Returns never: it execs or exits."""
+    parent, program = int(arguments[0]), arguments[1:]
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have gone before the kernel knew of our wish.
+    if os.getppid() != parent:
+        os._exit(0)
+    try:
+        os.execv(program[0], program)
+    except OSError as error:
+        print(f"cannot execute {program[0]}: {error.strerror}", file=sys.stderr)
+        os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,156 @@
+"""What a replica says in the event log, in one place: kinds, sentences and reasons of 07 §14.
+
+Called by runtime.replica and runtime.ending. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from framework.runtime.failures import describe_exit
+from framework.telemetry.events import EventLog
+from framework.values.instance import ExitInfo
+from framework.values.plan import Attempt, LaunchPlan, LaunchResult
+from framework.values.reason import Failure, Reason
+from framework.values.request import RestartPolicy
+
+
+class Voice:
+    """The events of one replica. `epoch` tells which command they belong to."""
+
+    def __init__(self, events: EventLog, model: str, replica: int, epoch: Callable[[], int]) -> None:
+        self.events = events
+        self._model = model
+        self._replica = replica
+        self._epoch = epoch
+
+    def say(
+        self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
+    ) -> None:
+        """Record an event of this replica."""
+        self.events.record(
+            kind,
+            message,
+            model=self._model,
+            replica=self._replica,
+            reason=reason,
+            data={"epoch": self._epoch(), **(data or {})},
+        )
+
+    def planned(self, plan: LaunchPlan) -> None:
+        """A plan was made, with everything that was not granted as asked."""
+        data = {
+            "context": plan.context,
+            "slots": plan.slots,
+            "speculation": plan.spec.resolved,
+            "fingerprint": plan.fingerprint,
+        }
+        context = f"{plan.context} tokens of context" if plan.context else "the model's own context"
+        self.say("planned", f"{context}, {plan.slots} slots, speculation {plan.spec.resolved}", data=data)
+        fallback = (plan.spec.reason,) if plan.spec.reason else ()
+        for reason in (*plan.reasons, *fallback, *plan.spec.notes):
+            if reason.severity != "info":
+                self.say("planned", reason.message, reason=reason)
+
+    def attempted(self, attempt: Attempt) -> None:
+        """One try of the ladder ended."""
+        data = {
+            "rung": attempt.rung,
+            "n": attempt.n,
+            "argv": list(attempt.argv),
+            "exit_code": attempt.exit_code,
+            "outcome": attempt.outcome,
+            "seconds": attempt.seconds,
+            "log": str(attempt.log) if attempt.log else None,
+        }
+        self.say("attempt", f"attempt {attempt.n} ({attempt.rung}): {attempt.outcome}", data=data)
+
+    def ready(self, instance: str, result: LaunchResult, *, pid: int, port: int) -> None:
+        """An instance serves; each thing it does not do as planned is told before."""
+        for reason in result.degradations:
+            self.say("degraded", reason.message, reason=reason)
+        data = {
+            "instance": instance,
+            "seconds": result.load_s,
+            "pid": pid,
+            "port": port,
+            "context": result.context,
+            "slots": result.slots,
+            "speculation": result.speculation,
+        }
+        self.say("ready", f"ready after {result.load_s or 0:.1f} s on port {port}", data=data)
+
+    def replaced(self, old: str, new: str, seconds: float) -> None:
+        """A replacement took over."""
+        data = {"strategy": "stop_first", "from": old, "to": new, "seconds": round(seconds, 3)}
+        self.say("replaced", f"{old} by {new} in {seconds:.1f} s", data=data)
+
+    def rolled_back(self, reason: Reason | None) -> None:
+        """The replacement failed and the earlier settings serve again."""
+        text = reason.message if reason else "the new settings failed to start"
+        self.say("rolled_back", f"back on the settings before: {text}", reason=reason)
+
+    def refused_replacement(self, failure: Failure) -> None:
+        """The replacement was refused before the serving instance was touched."""
+        self.say("replacement_failed", failure.reason.message, reason=failure.reason)
+
+    def failed(self, failure: Failure, *, refused: bool) -> None:
+        """A start failed, with (`start_failed`) or without (`refused`) a process."""
+        data = {"class": failure.reason.code, "detail": failure.detail}
+        kind = "refused" if refused else "start_failed"
+        self.say(kind, failure.reason.message, reason=failure.reason, data=data)
+
+    def exited(self, exit_info: ExitInfo) -> Reason:
+        """The process ended by itself while it served; the reason to show."""
+        reason = Reason(
+            "child_exited",
+            f"The engine ended by itself with {describe_exit(exit_info.code)}"
+            f" after {exit_info.seconds_ready:.0f} s of service.",
+            "It is started again; look at `paddock logs` if this repeats.",
+            "warning",
+            {"exit_code": exit_info.code, "hard": exit_info.hard},
+        )
+        self.say("exited", reason.message, reason=reason, data={"seconds_ready": exit_info.seconds_ready})
+        return reason
+
+    def crash_loop(self, policy: RestartPolicy, count: int, last: Reason) -> Reason:
+        """Too many crashes; the reason to show."""
+        reason = Reason(
+            "crash_loop",
+            f"The engine crashed {count} times in {policy.window_s:.0f} s and is not started again."
+            f" {last.message}",
+            "Look at `paddock logs`, change the model's settings or the engine, then `paddock reload`.",
+            "error",
+            {"count": count, "window_s": policy.window_s},
+        )
+        self.say("crash_loop", reason.message, reason=reason)
+        return reason
+
+    def respawn(self, restarts: int, delay_s: float) -> None:
+        """A crashed or failed instance is started again."""
+        self.say("respawn", f"restart {restarts}", data={"n": restarts, "delay": delay_s})
+
+    def drained(self, inflight: int, waited_s: float, cancelled: int) -> None:
+        """Requests were waited for, and some perhaps cut off."""
+        data = {"inflight": inflight, "waited": round(waited_s, 3), "cancelled": cancelled}
+        text = f"{inflight} requests finished in {waited_s:.1f} s"
+        if cancelled:
+            text = f"{cancelled} of {inflight} requests cut off after {waited_s:.1f} s"
+        self.say("drain", text, data=data)
+
+    def stopped(self, cause: str, mode: str, code: int | None, seconds: float, signals: tuple[str, ...]) -> None:
+        """A process was ended on purpose."""
+        data = {"mode": mode, "seconds": round(seconds, 3), "signals": list(signals)}
+        self.say("stopped", f"{cause}; {describe_exit(code)}", data=data)
+
+    def unkillable(self, pids: tuple[int, ...]) -> None:
+        """Processes outlived SIGKILL (07 §5.4)."""
+        reason = Reason(
+            "unkillable",
+            f"Processes {', '.join(map(str, pids))} outlived SIGKILL; they may still hold memory.",
+            "They end when the driver or file system lets go of them; restarting the machine may be needed.",
+            "error",
+            {"pids": list(pids)},
+        )
+        self.say("unkillable", reason.message, reason=reason)

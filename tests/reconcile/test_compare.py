@@ -1,0 +1,188 @@
+"""What a changed field does to what runs (07 §3, vectors of §15.2-15.4)."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.engines.discovery import describe_binary
+from framework.reconcile.compare import compare_requests, request_digest, strongest_effect
+from framework.values.engine import Capabilities, EngineRef
+from framework.values.instance import InstanceView, State
+from framework.values.plan import LaunchPlan, SpecDecision
+from framework.values.request import (
+    LiveSettings,
+    ModelRequest,
+    ModelSource,
+    PoolLimits,
+    RestartPolicy,
+    SpecPolicy,
+)
+
+BASE = ModelRequest(id="m", source=ModelSource(path=Path("/models/a.gguf")))
+CAPS = Capabilities(
+    conclusive=True,
+    flags=frozenset({"--spec-default"}),
+    spec_types=("none", "ngram-mod"),
+    ngram_flavour="new",
+)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> InstanceView:
+    entry = tmp_path / "llama-server"
+    entry.write_text("#!/bin/sh\n")
+    plan = LaunchPlan(
+        request=BASE,
+        replica=0,
+        main_gguf=Path("/models/a.gguf"),
+        file_bytes=1,
+        engine=describe_binary(entry, "manifest"),
+        caps=CAPS,
+        spec=SpecDecision("auto", "default", ("--spec-default",)),
+        sections=(),
+        env={},
+        context=42240,
+        slots=1,
+        unified=False,
+        cache_types=(None, None),
+        fingerprint="f",
+    )
+    return InstanceView(
+        instance="m.0@1",
+        model="m",
+        replica=0,
+        generation=1,
+        state=State.READY,
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+        restarts=0,
+        last_error=None,
+        progress=None,
+        pid=1,
+        port=1,
+        request=BASE,
+        plan=plan,
+        result=None,
+        last_exit=None,
+        inflight=0,
+    )
+
+
+def live(**values: Any) -> ModelRequest:
+    return replace(BASE, live=replace(BASE.live, **values))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "effect", "field"),
+    [
+        pytest.param(BASE, replace(BASE, n_ctx=42240), "restart", "context", id="auto-context-to-explicit"),
+        pytest.param(replace(BASE, slots=4), replace(BASE, slots=2), "restart", "slots", id="slots"),
+        pytest.param(BASE, replace(BASE, cache_type=("f16", "f16")), "nothing", "kv_cache", id="absent-to-f16"),
+        pytest.param(
+            replace(BASE, cache_type=("f16", "f16")),
+            replace(BASE, cache_type=("q8_0", "q8_0")),
+            "restart",
+            "kv_cache",
+            id="f16-to-q8_0",
+        ),
+        pytest.param(
+            replace(BASE, threads=4), replace(BASE, threads=8), "restart", "threads", id="threads"
+        ),
+        pytest.param(BASE, replace(BASE, gpu_layers=12), "nothing", "placement.gpu_layers", id="layers-in-auto"),
+        pytest.param(
+            replace(BASE, extra_args=("--a", "1", "--b", "2")),
+            replace(BASE, extra_args=("--b", "2", "--a", "1")),
+            "restart",
+            "engine_args",
+            id="args-reordered",
+        ),
+        pytest.param(BASE, replace(BASE, ubatch=4096), "restart", "batch.physical", id="larger-physical-batch"),
+        pytest.param(
+            replace(BASE, ubatch=4096),
+            replace(BASE, ubatch=8192),
+            "nothing",
+            "batch.physical",
+            id="physical-batch-above-the-logical",
+        ),
+        pytest.param(
+            BASE,
+            replace(BASE, spec=SpecPolicy(mode="ngram")),
+            "restart",
+            "speculation.mode",
+            id="other-speculation-flags",
+        ),
+        pytest.param(
+            replace(BASE, spec=SpecPolicy(mode="off")),
+            replace(BASE, spec=SpecPolicy(mode="off", ngram_match=9)),
+            "nothing",
+            "speculation.ngram_match",
+            id="knobs-count-only-while-used",
+        ),
+        pytest.param(
+            BASE, replace(BASE, engine=EngineRef(name="other")), "nothing", "engine.name", id="renamed-engine"
+        ),
+        pytest.param(
+            BASE,
+            replace(BASE, engine=EngineRef(path=Path("/other"))),
+            "restart",
+            "engine.path",
+            id="other-binary",
+        ),
+        pytest.param(
+            BASE, replace(BASE, pool=PoolLimits("p2", ("auto",))), "nothing", "pool.name", id="renamed-pool"
+        ),
+        pytest.param(
+            BASE, replace(BASE, pool=PoolLimits("p2", ("cpu",))), "restart", "pool.name", id="devices-lost"
+        ),
+        pytest.param(BASE, live(aliases=("a",)), "live", "aliases", id="aliases"),
+        pytest.param(BASE, live(drain_timeout_s=1.0), "live", "timeout.drain", id="time-out"),
+        pytest.param(BASE, live(request_defaults={"top_k": 3}), "live", "request.defaults.top_k", id="defaults"),
+        pytest.param(
+            BASE, live(restart=RestartPolicy(max_crashes=1)), "live", "restart.max_crashes", id="restart-policy"
+        ),
+        pytest.param(BASE, live(load="manual"), "live", "load", id="load"),
+    ],
+)
+def test_a_change_has_its_documented_effect(
+    old: ModelRequest, new: ModelRequest, effect: str, field: str, running: InstanceView
+) -> None:
+    changes = compare_requests(old, new, running)
+    assert (changes[0].field, strongest_effect(changes)) == (field, effect)
+    assert all(change.why for change in changes)
+
+
+def test_an_equal_request_is_no_change_whatever_runs(running: InstanceView) -> None:
+    assert compare_requests(BASE, replace(BASE), running) == ()
+
+
+def test_nothing_running_means_nothing_to_restart() -> None:
+    assert strongest_effect(compare_requests(BASE, replace(BASE, n_ctx=1), None)) == "nothing"
+
+
+def test_a_restart_outweighs_a_live_change(running: InstanceView) -> None:
+    new = replace(live(aliases=("a",)), n_ctx=1)
+    assert strongest_effect(compare_requests(BASE, new, running)) == "restart"
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(ModelRequest) if field.name != "live"])
+def test_every_launch_field_declares_its_manifest_name_and_effect(field: str) -> None:
+    metadata = next(f.metadata for f in fields(ModelRequest) if f.name == field)
+    assert metadata["manifest"]
+    assert metadata["effect"] in ("restart", "nothing")
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(LiveSettings)])
+def test_every_live_field_is_live(field: str) -> None:
+    assert next(f.metadata["effect"] for f in fields(LiveSettings) if f.name == field) == "live"
+
+
+def test_the_digest_leaves_live_settings_out() -> None:
+    assert request_digest(BASE) == request_digest(live(aliases=("a",)))
+
+
+def test_the_digest_sees_every_launch_field() -> None:
+    assert request_digest(BASE) != request_digest(replace(BASE, n_ctx=1))
