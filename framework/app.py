@@ -21,7 +21,7 @@ from framework import __version__, state_dir
 from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
-from framework.console import Console
+from framework.console import Console, set_up_logging
 from framework.dashboard.routes import dashboard_routes
 from framework.engines.probe import CapabilityCache
 from framework.inquiry import Inquiry, LoadText
@@ -43,6 +43,7 @@ from framework.web_assets import static_dir, templates_dir
 log = logging.getLogger(__name__)
 
 STATE_ID_BYTES = 8
+DEBUG_VARIABLE = "PADDOCK_DEBUG"
 
 
 def serve(manifest_path: Path, overrides: Mapping[str, str]) -> int:
@@ -52,6 +53,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, str]) -> int:
     StateDirError.
     """
     environ = dict(os.environ)
+    set_up_logging(debug=DEBUG_VARIABLE in environ)
 
     def load(text: str | None = None) -> Loaded:
         if text is None:

@@ -64,7 +64,7 @@ class Console:
             f"dashboard  http://{address}/",
         )
         for line in lines:
-            self._terminal.print(Text(line))
+            self._terminal.print(Text(line), soft_wrap=True)
 
     async def run(self) -> None:
         """Bars on a terminal, until cancelled."""

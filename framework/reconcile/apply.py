@@ -129,7 +129,8 @@ class Reconciler:
         if loaded.problems == self.current.problems:
             return
         self.current.problems = loaded.problems
-        first, more = loaded.problems[0], len(loaded.problems) - 1
+        errors = [problem for problem in loaded.problems if problem.severity == "error"]
+        first, more = errors[0], len(errors) - 1
         text = first.sentence + (f" (and {more} more)" if more else "")
         reason = Reason(
             "manifest_rejected",

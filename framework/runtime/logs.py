@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from framework.telemetry.changes import Changes
+from framework.values.plan import REDACTED
 
 # 06 §8.4: a start prints a few hundred lines; with room for a build that logs each tensor.
 START_LINES = 20_000
@@ -24,6 +25,8 @@ FILE_LIMIT_BYTES = 16 * 2**20
 # With the limit above: what one replica may keep on disk. The last starts explain a night.
 FILES_KEPT = 10
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Engines print the last characters of their key behind asterisks.
+KEY_END = re.compile(r"\*{4}\S+")
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -75,7 +78,9 @@ class LogBuffer:
         """Add a line as the engine wrote it; blank lines are dropped."""
         text = clean_line(raw)
         for secret in self.secrets:
-            text = text.replace(secret, "<redacted>")
+            text = text.replace(secret, REDACTED)
+        if self.secrets:
+            text = KEY_END.sub(REDACTED, text)
         if not text:
             return
         self._lines.append(LogLine(self._next, text))

@@ -38,7 +38,7 @@ class FactPlanner:
         binary = await asyncio.to_thread(
             find_binary, request.engine, self._environ, base_dir=self._base_dir
         )
-        caps = await self._capabilities.get(binary, self._environ)
+        caps = await self._capabilities.get(binary, {**self._environ, **request.engine.env})
         facts = await asyncio.to_thread(self._file_facts, request)
         files, context_train = facts
         extra = [path for path in (request.projector, *(path for path, _ in request.adapters)) if path]

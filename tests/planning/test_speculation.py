@@ -15,7 +15,10 @@ NEW = Capabilities(
     ngram_flavour="new",
 )
 LEGACY = Capabilities(
-    conclusive=True, flags=frozenset({"--spec-type"}), spec_types=("none", "ngram-mod"), ngram_flavour="legacy"
+    conclusive=True,
+    flags=frozenset({"--spec-type"}),
+    spec_types=("none", "ngram-mod"),
+    ngram_flavour="legacy",
 )
 BARE = Capabilities(conclusive=True)
 UNKNOWN = Capabilities()
@@ -39,7 +42,16 @@ UNKNOWN = Capabilities()
         pytest.param(
             "ngram",
             LEGACY,
-            ("--spec-type", "ngram-mod", "--spec-ngram-size-n", "24", "--draft-min", "48", "--draft-max", "64"),
+            (
+                "--spec-type",
+                "ngram-mod",
+                "--spec-ngram-size-n",
+                "24",
+                "--draft-min",
+                "48",
+                "--draft-max",
+                "64",
+            ),
             id="ngram-legacy-flags",
         ),
         pytest.param("ngram", UNKNOWN, ("--spec-type", "ngram-mod"), id="ngram-inconclusive-probe"),
@@ -49,7 +61,9 @@ UNKNOWN = Capabilities()
         pytest.param("auto", BARE, (), id="auto-without-the-flag"),
     ],
 )
-def test_a_policy_becomes_the_flags_of_the_build(mode: str, caps: Capabilities, block: tuple[str, ...]) -> None:
+def test_a_policy_becomes_the_flags_of_the_build(
+    mode: str, caps: Capabilities, block: tuple[str, ...]
+) -> None:
     assert resolve_speculation(SpecPolicy(mode=mode), caps, user_owned=False).block == block
 
 

@@ -46,7 +46,11 @@ def test_only_the_changed_model_is_touched(running: InstanceView) -> None:
     a, b, c = request("a"), request("b"), request("c")
     views = [view(model, running) for model in (a, b, c)]
     new_a = replace(a, live=replace(a.live, aliases=("x",), idle_after_s=5.0))
-    assert kinds([new_a, replace(b, n_ctx=8192), c], views) == [("b", "replace"), ("a", "live"), ("c", "none")]
+    assert kinds([new_a, replace(b, n_ctx=8192), c], views) == [
+        ("b", "replace"),
+        ("a", "live"),
+        ("c", "none"),
+    ]
 
 
 def test_removals_come_before_replacements_before_starts(running: InstanceView) -> None:
@@ -75,7 +79,9 @@ def test_a_failed_model_is_not_tried_again_under_the_same_manifest() -> None:
 
 
 def test_a_failed_model_is_tried_again_when_its_request_changed() -> None:
-    assert kinds([replace(request("a"), n_ctx=1)], [view(request("a"), state=State.FAILED)]) == [("a", "start")]
+    assert kinds([replace(request("a"), n_ctx=1)], [view(request("a"), state=State.FAILED)]) == [
+        ("a", "start")
+    ]
 
 
 def test_a_model_that_is_removed_and_declared_again_starts_anew(running: InstanceView) -> None:

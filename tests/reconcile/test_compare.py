@@ -81,7 +81,9 @@ def live(**values: Any) -> ModelRequest:
     [
         pytest.param(BASE, replace(BASE, n_ctx=42240), "restart", "context", id="auto-context-to-explicit"),
         pytest.param(replace(BASE, slots=4), replace(BASE, slots=2), "restart", "slots", id="slots"),
-        pytest.param(BASE, replace(BASE, cache_type=("f16", "f16")), "nothing", "kv_cache", id="absent-to-f16"),
+        pytest.param(
+            BASE, replace(BASE, cache_type=("f16", "f16")), "nothing", "kv_cache", id="absent-to-f16"
+        ),
         pytest.param(
             replace(BASE, cache_type=("f16", "f16")),
             replace(BASE, cache_type=("q8_0", "q8_0")),
@@ -89,10 +91,10 @@ def live(**values: Any) -> ModelRequest:
             "kv_cache",
             id="f16-to-q8_0",
         ),
+        pytest.param(replace(BASE, threads=4), replace(BASE, threads=8), "restart", "threads", id="threads"),
         pytest.param(
-            replace(BASE, threads=4), replace(BASE, threads=8), "restart", "threads", id="threads"
+            BASE, replace(BASE, gpu_layers=12), "nothing", "placement.gpu_layers", id="layers-in-auto"
         ),
-        pytest.param(BASE, replace(BASE, gpu_layers=12), "nothing", "placement.gpu_layers", id="layers-in-auto"),
         pytest.param(
             replace(BASE, extra_args=("--a", "1", "--b", "2")),
             replace(BASE, extra_args=("--b", "2", "--a", "1")),
@@ -100,7 +102,9 @@ def live(**values: Any) -> ModelRequest:
             "engine_args",
             id="args-reordered",
         ),
-        pytest.param(BASE, replace(BASE, ubatch=4096), "restart", "batch.physical", id="larger-physical-batch"),
+        pytest.param(
+            BASE, replace(BASE, ubatch=4096), "restart", "batch.physical", id="larger-physical-batch"
+        ),
         pytest.param(
             replace(BASE, ubatch=4096),
             replace(BASE, ubatch=8192),
@@ -140,9 +144,15 @@ def live(**values: Any) -> ModelRequest:
         ),
         pytest.param(BASE, live(aliases=("a",)), "live", "aliases", id="aliases"),
         pytest.param(BASE, live(drain_timeout_s=1.0), "live", "timeout.drain", id="time-out"),
-        pytest.param(BASE, live(request_defaults={"top_k": 3}), "live", "request.defaults.top_k", id="defaults"),
         pytest.param(
-            BASE, live(restart=RestartPolicy(max_crashes=1)), "live", "restart.max_crashes", id="restart-policy"
+            BASE, live(request_defaults={"top_k": 3}), "live", "request.defaults.top_k", id="defaults"
+        ),
+        pytest.param(
+            BASE,
+            live(restart=RestartPolicy(max_crashes=1)),
+            "live",
+            "restart.max_crashes",
+            id="restart-policy",
         ),
         pytest.param(BASE, live(load="manual"), "live", "load", id="load"),
     ],

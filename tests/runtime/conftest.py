@@ -93,7 +93,12 @@ async def rig(tmp_path: Path) -> AsyncIterator[FleetRig]:
 
 
 def request_for(
-    engine: FakeEngine | Path, model: Path, name: str = "m", *, live: dict[str, Any] | None = None, **fields: Any
+    engine: FakeEngine | Path,
+    model: Path,
+    name: str = "m",
+    *,
+    live: dict[str, Any] | None = None,
+    **fields: Any,
 ) -> ModelRequest:
     """A request for a model served by this engine."""
     path = engine if isinstance(engine, Path) else engine.path

@@ -97,7 +97,13 @@ async def test_a_follower_sees_old_and_new_lines_once() -> None:
     assert seen == ["one", "two"]
 
 
-OLD_SLOT = {"id": 1, "n_ctx": 4096, "is_processing": True, "n_prompt_tokens": 30, "n_prompt_tokens_processed": 20}
+OLD_SLOT = {
+    "id": 1,
+    "n_ctx": 4096,
+    "is_processing": True,
+    "n_prompt_tokens": 30,
+    "n_prompt_tokens_processed": 20,
+}
 NEW_SLOT = {**OLD_SLOT, "n_prompt_tokens_cache": 5, "next_token": [{"n_decoded": 5}]}
 
 
@@ -107,7 +113,9 @@ NEW_SLOT = {**OLD_SLOT, "n_prompt_tokens_cache": 5, "next_token": [{"n_decoded":
         pytest.param({"id": 0, "n_ctx": 512, "is_processing": False}, "idle", 0, 0, 0, id="never-used"),
         pytest.param(OLD_SLOT, "processing_prompt", 30, 20, 0, id="prefill"),
         pytest.param(NEW_SLOT, "generating", 25, 25, 5, id="list-of-next-tokens"),
-        pytest.param({**NEW_SLOT, "next_token": {"n_decoded": 5}}, "generating", 25, 25, 5, id="one-next-token"),
+        pytest.param(
+            {**NEW_SLOT, "next_token": {"n_decoded": 5}}, "generating", 25, 25, 5, id="one-next-token"
+        ),
         pytest.param({"id": "x", "n_ctx": -1, "next_token": [7]}, "idle", 0, 0, 0, id="nonsense"),
     ],
 )
@@ -115,7 +123,12 @@ def test_slots_of_all_builds_are_read(
     raw: dict[str, object], state: str, prompt: int, done: int, generated: int
 ) -> None:
     slot = parse_slot(raw)
-    assert (slot.state, slot.prompt_tokens, slot.prompt_done, slot.generated) == (state, prompt, done, generated)
+    assert (slot.state, slot.prompt_tokens, slot.prompt_done, slot.generated) == (
+        state,
+        prompt,
+        done,
+        generated,
+    )
 
 
 async def test_a_raised_start_limit_admits_who_waits() -> None:

@@ -186,7 +186,8 @@ async def test_no_engine_is_one_sentence_and_other_models_go_on(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
 ) -> None:
     rig.declare(
-        request_for(tmp_path / "no-such-engine", tiny_gguf, "broken"), request_for(fake_engine(), tiny_gguf, "fine")
+        request_for(tmp_path / "no-such-engine", tiny_gguf, "broken"),
+        request_for(fake_engine(), tiny_gguf, "fine"),
     )
     view = await rig.until("broken", State.FAILED)
     assert view.last_error is not None
@@ -251,6 +252,10 @@ async def test_the_key_of_a_launch_is_in_no_command_line_event_or_log(
     cmdline = Path(f"/proc/{view.pid}/cmdline").read_text()
     log = rig.fleet.log("m")
     assert log is not None
-    everything = [cmdline, *(str(event) for event in rig.events.recent(limit=1000)), *(x.text for x in log.last(999))]
+    everything = [
+        cmdline,
+        *(str(event) for event in rig.events.recent(limit=1000)),
+        *(x.text for x in log.last(999)),
+    ]
     assert len(key) > 30
     assert not any(key in text for text in everything)
