@@ -1,0 +1,218 @@
+"""The command line of a llama-server instance, as named sections in a fixed order (06 §6). Pure.
+
+Called by planning; runtime fills in what is only known at the spawn. Recovery changes sections, never
+positions. The user's own arguments come last, because the last occurrence of a flag wins.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.engines import args
+from framework.engines.help_text import VERBOSITY_FLAGS
+from framework.values.engine import Capabilities
+from framework.values.plan import Section
+from framework.values.reason import Failure, Reason, Refused
+from framework.values.request import ModelRequest
+
+PORT = "{port}"
+TEMPLATE = "{template}"
+LOOPBACK = "127.0.0.1"
+# 06 §6.1 row 12': with nothing asked, the fit step may shrink the context, but not to something useless.
+LEAST_FITTED_CONTEXT = 8192
+# 06 §6.1 row 13: llama-server's own margin of 1024 MiB per device is more than manual mode wants to lose.
+MANUAL_FIT_MARGIN_MIB = 512
+ENGINE_BATCH = (2048, 512)
+
+
+@dataclass(frozen=True)
+class LineInputs:
+    """What a line is made of: the request, the engine's facts, and what was granted.
+
+    `context` is tokens over all slots, 0 = automatic. `spec_block` is the block of the speculation policy.
+    `cpu_only` keeps everything off the devices. `cpu_moe` is the value for `--n-cpu-moe` (04 §13).
+    `template` says that a template file will be written for the launch.
+    """
+
+    request: ModelRequest
+    caps: Capabilities
+    entry: Path
+    main_gguf: Path
+    slots: int
+    context: int = 0
+    cache_types: tuple[str | None, str | None] = (None, None)
+    spec_block: tuple[str, ...] = ()
+    cpu_only: bool = False
+    cpu_moe: int | None = None
+    projector: Path | None = None
+    template: bool = False
+
+    @property
+    def fixed_layers(self) -> bool:
+        """Manual mode with a layer count: nothing is left to the fit step."""
+        return self.request.memory_mode == "manual" and self.request.gpu_layers >= 0
+
+    @property
+    def fitted_layers(self) -> bool:
+        """Manual mode that leaves the layers to llama-server's fit step."""
+        return self.request.memory_mode == "manual" and not self.fixed_layers
+
+    @property
+    def fit(self) -> bool:
+        """Whether llama-server's own fit step runs."""
+        return not self.cpu_only and not self.fixed_layers and self.may_have("--fit")
+
+    def may_have(self, flag: str) -> bool:
+        """False only when a conclusive probe did not list the flag: passing it would stop the start."""
+        return self.caps.has(flag) or not self.caps.conclusive
+
+
+def build_sections(line: LineInputs) -> tuple[Section, ...]:
+    """All sections in order; empty ones are left out.
+
+    `{port}` and `{template}` stand for values of the launch (`fill_line`). Raises `Refused` with
+    `adapters_unsupported` when this build cannot load the adapters asked for.
+    """
+    return tuple(section for section in _rows(line) if section.tokens)
+
+
+def fill_line(sections: Iterable[Section], *, port: int, template_path: Path | None = None) -> list[str]:
+    """The argument vector of one launch, entry first. Placeholders count only in their own sections."""
+    values = {("listen", PORT): str(port)}
+    if template_path is not None:
+        values["template", TEMPLATE] = str(template_path)
+    return [values.get((section.name, token), token) for section in sections for token in section.tokens]
+
+
+def _rows(line: LineInputs) -> Iterator[Section]:
+    """Rows of 06 §6.1 by number."""
+    request, caps = line.request, line.caps
+    yield Section("model", (str(line.entry), "-m", str(line.main_gguf)))  # 1
+    yield Section("listen", ("--host", LOOPBACK, "--port", PORT))  # 2
+    yield Section("slots", ("--parallel", str(line.slots)))  # 3
+    yield Section("flash", ("--flash-attn", request.flash_attn))  # 4
+    yield Section("shift", _switch(line.may_have("--no-context-shift"), "--no-context-shift"))  # 5
+    yield Section("context", _context(line))  # 6
+    yield Section("alias", ("--alias", request.id))  # 7
+    yield Section("placement", _placement(line))  # 8
+    yield Section("metrics", _switch(caps.has("--metrics"), "--metrics"), "optional")  # 9
+    unified = line.slots > 1 and caps.has("--kv-unified")
+    yield Section("unified", _switch(unified, "--kv-unified"), "optional")  # 11
+    yield Section("fit-ctx", _fit_context(line), "optional")  # 12, 12'
+    yield Section("fit-target", _fit_target(line), "optional")  # 13
+    yield Section("threads", () if request.threads is None else ("--threads", str(request.threads)))  # 14
+    yield Section("jinja", _switch(line.may_have("--jinja"), "--jinja"))  # 15
+    yield Section("batch", _batch(request))  # 15a
+    yield Section("kv", _cache_types(line))  # 16
+    full_window = request.swa_full and caps.has("--swa-full")
+    yield Section("window", _switch(full_window, "--swa-full"), "optional")
+    yield Section("spec", line.spec_block, "optional")  # 18
+    yield Section("template", ("--chat-template-file", TEMPLATE) if line.template else ())  # 19
+    yield Section("template-kwargs", _template_arguments(request))  # 20
+    yield Section("projector", () if line.projector is None else ("--mmproj", str(line.projector)))  # 21
+    yield Section("adapters", _adapters(request, caps), "optional")  # 21a
+    yield Section("verbosity", _verbosity(caps), "optional")
+    yield Section("user", request.extra_args, "user")  # 24
+
+
+def _switch(wanted: bool, flag: str) -> tuple[str, ...]:
+    return (flag,) if wanted else ()
+
+
+def _context(line: LineInputs) -> tuple[str, ...]:
+    """Row 6. An explicit 0 means the whole native window and forbids the fit step to shrink it, so an automatic
+    context is left out wherever the fit step runs: until memory is planned, it alone knows what fits."""
+    if line.context == 0 and line.fit:
+        return ()
+    return ("-c", str(line.context))
+
+
+def _placement(line: LineInputs) -> tuple[str, ...]:
+    """Rows 8a and 8b, and host memory only. Which layers go where is otherwise the fit step's to decide."""
+    fit_off = ("--fit", "off") if line.may_have("--fit") else ()
+    if line.cpu_only:
+        return ("--device", "none", *fit_off)
+    if not line.fixed_layers:
+        return ("--fit", "on") if line.fit else ()
+    tokens = ["--gpu-layers", str(line.request.gpu_layers), *fit_off]
+    if line.cpu_moe is not None:
+        tokens += ["--n-cpu-moe", str(line.cpu_moe)]
+    if line.request.tensor_split:
+        tokens += ["--tensor-split", ",".join(f"{share:g}" for share in line.request.tensor_split)]
+    return tuple(tokens)
+
+
+def _fit_context(line: LineInputs) -> tuple[str, ...]:
+    """Rows 12 and 12': an asked context is kept by moving layers, or the start fails; it never shrinks."""
+    if not line.fit or not line.caps.has("--fit-ctx"):
+        return ()
+    asked = args.context(line.request.extra_args, line.request.n_ctx)
+    if asked > 0 and line.context > 0:
+        return ("--fit-ctx", str(line.context))
+    if asked == 0:
+        return ("--fit-ctx", str(LEAST_FITTED_CONTEXT))
+    return ()
+
+
+def _fit_target(line: LineInputs) -> tuple[str, ...]:
+    wanted = line.fit and line.fitted_layers and line.caps.has("--fit-target")
+    return ("--fit-target", str(MANUAL_FIT_MARGIN_MIB)) if wanted else ()
+
+
+def _batch(request: ModelRequest) -> tuple[str, ...]:
+    if (request.batch, request.ubatch) == ENGINE_BATCH:
+        return ()
+    return ("--batch-size", str(request.batch), "--ubatch-size", str(request.ubatch))
+
+
+def _cache_types(line: LineInputs) -> tuple[str, ...]:
+    k, v = line.cache_types
+    return (*(("--cache-type-k", k) if k else ()), *(("--cache-type-v", v) if v else ()))
+
+
+def _template_arguments(request: ModelRequest) -> tuple[str, ...]:
+    if not request.template_kwargs:
+        return ()
+    arguments = dict(request.template_kwargs)
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return ("--chat-template-kwargs", text)
+
+
+def _adapters(request: ModelRequest, caps: Capabilities) -> tuple[str, ...]:
+    """Row 21a, in the form the help text shows: `path:scale,...` as one value, or path and scale as two."""
+    if not request.adapters:
+        return ()
+    if caps.adapter_form is None:
+        raise _adapters_refused("this engine does not list --lora-scaled.", "Use a newer llama-server.")
+    pairs = [(str(path), f"{scale:g}") for path, scale in request.adapters]
+    if caps.adapter_form == "pair":
+        return tuple(token for path, scale in pairs for token in ("--lora-scaled", path, scale))
+    for path, _ in pairs:
+        if ":" in path:
+            raise _adapters_refused(
+                f"this engine cannot be given an adapter path with a colon: {path}.", "Rename the file."
+            )
+    return ("--lora-scaled", _csv_row([f"{path}:{scale}" for path, scale in pairs]))
+
+
+def _csv_row(items: list[str]) -> str:
+    """Comma list as the engine reads it: an item with a comma or a quote is quoted, inner quotes doubled."""
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(items)
+    return row.getvalue()
+
+
+def _adapters_refused(what: str, remedy: str) -> Refused:
+    reason = Reason("adapters_unsupported", f"Adapters are not possible: {what}", remedy, "error")
+    return Refused(Failure(reason))
+
+
+def _verbosity(caps: Capabilities) -> tuple[str, ...]:
+    """The offload verdict and the memory lines exist only at the level that the build calls trace (15 §7)."""
+    flag = next((flag for flag in VERBOSITY_FLAGS if caps.has(flag)), None)
+    return () if flag is None or caps.trace_level is None else (flag, str(caps.trace_level))

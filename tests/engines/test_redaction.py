@@ -1,0 +1,42 @@
+"""Secrets do not show (06 §15, §16.6)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framework.engines.redaction import redact_argv, redact_environment
+
+HIDDEN = "<redacted>"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [
+        pytest.param(
+            ["--api-key", "k", "--api-key=k2", "--api-key"],
+            ("--api-key", HIDDEN, f"--api-key={HIDDEN}", "--api-key"),
+            id="every form, and a trailing bare flag",
+        ),
+        pytest.param(["-hft", "t", "x"], ("-hft", HIDDEN, "x"), id="hub token"),
+        pytest.param(["--api_key=k"], (f"--api_key={HIDDEN}",), id="underscore"),
+        pytest.param(
+            ["--api-key", "--api-key=k"], ("--api-key", HIDDEN), id="the next token is the value, always"
+        ),
+        pytest.param(["--api-key-file", "/f"], ("--api-key-file", "/f"), id="a path is no secret"),
+    ],
+)
+def test_arguments(tokens: list[str], shown: tuple[str, ...]) -> None:
+    assert redact_argv(tokens) == shown
+
+
+@given(st.lists(st.text(max_size=5)), st.sampled_from(["--api-key", "--hf-token", "-hft"]))
+def test_a_value_never_shows(others: list[str], flag: str) -> None:
+    secret = "s3cret-value"
+    assert all(secret not in token for token in redact_argv([*others, flag, secret, f"{flag}={secret}"]))
+
+
+@pytest.mark.parametrize("name", ["LLAMA_API_KEY", "hf_token", "MY_SECRET_1", "DB_PASSWORD"])
+def test_variables_that_sound_like_secrets(name: str) -> None:
+    assert redact_environment({name: "x", "PATH": "/bin"}) == {name: HIDDEN, "PATH": "/bin"}

@@ -1,0 +1,95 @@
+"""Write GGUF files byte by byte, right ones and wrong ones (02 §2.1-2.2, §2.14)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+FORMATS = {
+    U8: "<B",
+    I8: "<b",
+    U16: "<H",
+    I16: "<h",
+    U32: "<I",
+    I32: "<i",
+    F32: "<f",
+    BOOL: "<B",
+    U64: "<Q",
+    I64: "<q",
+    F64: "<d",
+}
+F32_TENSOR, Q4_0_TENSOR = 0, 2
+
+
+@dataclass(frozen=True)
+class Array:
+    """A value of type ARRAY."""
+
+    type: int
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An entry of the tensor directory."""
+
+    name: str = "w"
+    dims: tuple[int, ...] = (32,)
+    type: int = F32_TENSOR
+    offset: int = 0
+
+
+def text(value: str | bytes) -> bytes:
+    """A length and the bytes."""
+    raw = value.encode() if isinstance(value, str) else value
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def value_bytes(type_id: int, value: Any) -> bytes:
+    """One value without its type."""
+    if type_id == STRING:
+        return text(value)
+    if type_id == ARRAY:
+        items = b"".join(value_bytes(value.type, item) for item in value.items)
+        return struct.pack("<IQ", value.type, len(value.items)) + items
+    return struct.pack(FORMATS[type_id], value)
+
+
+def pair(key: str | bytes, type_id: int, value: Any) -> bytes:
+    """One key-value pair."""
+    return text(key) + struct.pack("<I", type_id) + value_bytes(type_id, value)
+
+
+def tensor_bytes(tensor: Tensor) -> bytes:
+    """One directory entry."""
+    dims = struct.pack(f"<I{len(tensor.dims)}Q", len(tensor.dims), *tensor.dims)
+    return text(tensor.name) + dims + struct.pack("<IQ", tensor.type, tensor.offset)
+
+
+def gguf(
+    *pairs: bytes,
+    tensors: tuple[Tensor, ...] = (),
+    data: int = 0,
+    version: bytes = b"\3\0\0\0",
+    alignment: int = 32,
+) -> bytes:
+    """A whole file: header, directory, padding, and `data` zero bytes."""
+    head = b"GGUF" + version + struct.pack("<QQ", len(tensors), len(pairs))
+    head += b"".join(pairs) + b"".join(tensor_bytes(tensor) for tensor in tensors)
+    return head + bytes(-len(head) % alignment) + bytes(data)
+
+
+def llama(*more: bytes) -> bytes:
+    """A small dense model, three tokens, one tensor, everything there."""
+    return gguf(
+        pair("general.architecture", STRING, "llama"),
+        pair("llama.block_count", U32, 32),
+        pair("llama.context_length", U64, 8192),
+        pair("llama.attention.head_count", I32, 32),
+        pair("tokenizer.ggml.tokens", ARRAY, Array(STRING, ("a", "b", "c"))),
+        *more,
+        tensors=(Tensor(dims=(4, 8)),),
+        data=128,
+    )
