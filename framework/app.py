@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from framework.console import Console, set_up_logging
 from framework.dashboard.routes import dashboard_routes
 from framework.engines.probe import CapabilityCache
 from framework.inquiry import Inquiry, LoadText
-from framework.listener import Listening, serve_http
+from framework.listener import Listening, keep_closed, serve_http
 from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
@@ -39,8 +38,6 @@ from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.manifest import Manifest
 from framework.web_assets import static_dir, templates_dir
-
-log = logging.getLogger(__name__)
 
 STATE_ID_BYTES = 8
 DEBUG_VARIABLE = "PADDOCK_DEBUG"
@@ -67,7 +64,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, str]) -> int:
     state_dir.prepare(directory)
     with state_dir.hold(directory):
         try:
-            return uvloop.run(Manager(first.manifest, first, load, directory, environ).run())
+            return uvloop.run(_run(first.manifest, first, load, directory, environ))
         finally:
             state_dir.forget(directory)
 
@@ -81,72 +78,34 @@ class ManifestBroken(Exception):
 
 
 class Manager:
-    """All parts of one `up`. Made inside the event loop that runs it."""
+    """All parts of one `up`, connected. Made inside the event loop that runs it, with the listener open."""
 
     def __init__(
-        self,
-        manifest: Manifest,
-        first: Loaded,
-        load: LoadText,
-        directory: Path,
-        environ: Mapping[str, str],
+        self, manifest: Manifest, first: Loaded, load: LoadText, directory: Path, environ: Mapping[str, str]
     ) -> None:
-        self._directory = directory
-        self._manifest = manifest
-        self._first = first
-        self._load = load
-        self._environ = environ
+        listening = Listening.open(manifest.server.listen)
 
-    async def run(self) -> int:
-        """Open the listener, start everything, wait for the end, stop everything."""
+        def load_closed(text: str | None = None) -> Loaded:
+            return keep_closed(load(text), listening.address)
+
         changes = Changes()
         events = EventLog(changes)
-        listening = Listening.open(self._manifest.server.listen)
         probes = CapabilityCache()
-        planner = FactPlanner(probes, self._environ, base_dir=self._manifest.path.parent)
-        shop = Shop(events, planner, self._directory, secrets.token_hex(STATE_ID_BYTES))
-        fleet = Fleet(shop, changes)
-        current = CurrentManifest(self._manifest, utc_now(), self._first.problems)
-
-        def adopt(manifest: Manifest) -> None:
-            planner.secret_names = manifest.secret_names
-
-        reconciler = Reconciler(current, self._load, fleet, events, adopt=adopt)
-        watcher = Watcher(reconciler)
-        proxy = ProxyServices(fleet=fleet, current=current)
-        inquiry = Inquiry(current, self._load, fleet, planner, probes, self._environ, self._directory)
-        token = state_dir.new_token(self._directory)
-        services = self._services(listening, current, fleet, events, changes, inquiry, token)
-        state_dir.record_listener(self._directory, str(listening.address))
-        routes = [*public_routes(proxy), *api_routes(services)]
-        app = Starlette(routes=[*routes, *dashboard_routes(services, templates_dir(), static_dir())])
-        console = Console(fleet, changes)
-        console.welcome(self._manifest, listening.address)
-        reconciler.begin()
-        parts = (fleet.run(), watcher.run(), inquiry.run(), console.run())
-        tasks = [asyncio.create_task(part) for part in parts]
-        try:
-            return await serve_http(
-                app,
-                listening,
-                on_reload=watcher.nudge,
-                before_close=lambda: fleet.close(current.manifest.server.shutdown_s),
-            )
-        finally:
-            await _end(tasks)
-            await proxy.close()
-
-    def _services(
-        self,
-        listening: Listening,
-        current: CurrentManifest,
-        fleet: Fleet,
-        events: EventLog,
-        changes: Changes,
-        inquiry: Inquiry,
-        token: str,
-    ) -> Services:
-        return Services(
+        planner = FactPlanner(probes, environ, base_dir=manifest.path.parent)
+        fleet = Fleet(Shop(events, planner, directory, secrets.token_hex(STATE_ID_BYTES)), changes)
+        current = CurrentManifest(manifest, utc_now(), first.problems)
+        reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
+        self._inquiry = Inquiry(
+            current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory
+        )
+        self._listening = listening
+        self._fleet = fleet
+        self._current = current
+        self._reconciler = reconciler
+        self._watcher = Watcher(reconciler)
+        self._console = Console(fleet, changes)
+        self._proxy = ProxyServices(fleet=fleet, current=current)
+        self._services = Services(
             version=__version__,
             started_at=utc_now(),
             listen=listening.address,
@@ -154,16 +113,42 @@ class Manager:
             fleet=fleet,
             events=events,
             changes=changes,
-            token=token,
+            token=state_dir.new_token(directory),
             sessions=Sessions(),
-            check=inquiry.check,
-            diff=inquiry.diff,
-            plan=inquiry.plan,
-            engines=inquiry.engines,
-            devices=inquiry.devices,
-            doctor=inquiry.doctor,
-            known_devices=inquiry.known_devices,
+            check=self._inquiry.check,
+            diff=self._inquiry.diff,
+            plan=self._inquiry.plan,
+            engines=self._inquiry.engines,
+            devices=self._inquiry.devices,
+            doctor=self._inquiry.doctor,
+            known_devices=self._inquiry.known_devices,
         )
+        state_dir.record_listener(directory, str(listening.address))
+
+    async def run(self) -> int:
+        """Apply the manifest, serve until a signal, stop everything; the exit status."""
+        routes = [*public_routes(self._proxy), *api_routes(self._services)]
+        app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
+        self._console.welcome(self._current.manifest, self._listening.address)
+        self._reconciler.begin()
+        parts = (self._fleet.run(), self._watcher.run(), self._inquiry.run(), self._console.run())
+        tasks = [asyncio.create_task(part) for part in parts]
+        try:
+            return await serve_http(
+                app, self._listening, on_reload=self._watcher.nudge, before_close=self._close_fleet
+            )
+        finally:
+            await _end(tasks)
+            await self._proxy.close()
+
+    async def _close_fleet(self) -> None:
+        await self._fleet.close(self._current.manifest.server.shutdown_s)
+
+
+async def _run(
+    manifest: Manifest, first: Loaded, load: LoadText, directory: Path, environ: Mapping[str, str]
+) -> int:
+    return await Manager(manifest, first, load, directory, environ).run()
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -28,10 +28,9 @@ LOADING = (State.FETCHING, State.PLANNING, State.STARTING)
 class CleanFormatter(logging.Formatter):
     """Time in UTC, level, text; one line, whatever is in the text."""
 
-    converter = time.gmtime
-
     def __init__(self) -> None:
         super().__init__("%(asctime)sZ %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name of the base class
         """The line without terminal control; a trace that follows keeps its lines."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from framework.engines.probe import CapabilityCache
 from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
 from framework.values.device import Device
+from framework.values.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,9 @@ log = logging.getLogger(__name__)
 class LoadText(Protocol):
     """Load the manifest from a text, or from the file as it is now. Blocking."""
 
-    def __call__(self, text: str | None = None) -> Loaded: ...
+    def __call__(self, text: str | None = None) -> Loaded:
+        """What the text, or the file, comes to."""
+        ...
 
 
 class Inquiry:
@@ -37,6 +41,7 @@ class Inquiry:
         self,
         current: CurrentManifest,
         load: LoadText,
+        notices: Callable[[Manifest], tuple[str, ...]],
         fleet: FleetView,
         planner: Planner,
         probes: CapabilityCache,
@@ -45,6 +50,7 @@ class Inquiry:
     ) -> None:
         self._current = current
         self._load = load
+        self._notices = notices
         self._fleet = fleet
         self._planner = planner
         self._probes = probes
@@ -65,7 +71,9 @@ class Inquiry:
 
     async def diff(self, text: str | None) -> DiffAnswer:
         """What applying a text, or the file as it is now, would do."""
-        return preview(await self.check(text), self._fleet.views())
+        loaded = await self.check(text)
+        answer = preview(loaded, self._fleet.views())
+        return replace(answer, notices=self._notices(loaded.manifest) if loaded.manifest else ())
 
     async def plan(self) -> PlanAnswer:
         """The plan of every declared replica; starts no model."""

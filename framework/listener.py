@@ -11,13 +11,16 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 import uvicorn
 from starlette.types import ASGIApp
 
+from framework.manifest.addresses import is_loopback
+from framework.manifest.load import Loaded
 from framework.values.manifest import Listener
+from framework.values.problem import Problem
 
 BACKLOG = 1024
 # Live pages never end by themselves; they get this long to notice that the server goes.
@@ -41,7 +44,9 @@ class Listening:
     def open(cls, wanted: Listener) -> Listening:
         """Bind. Raises ListenerTaken."""
         try:
-            found = socket.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            found = socket.getaddrinfo(
+                wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
         except OSError as error:
             raise ListenerTaken(
                 f"server.listen = {wanted}: {wanted.host} is no address of this machine ({error.strerror});"
@@ -63,6 +68,28 @@ class Listening:
         return cls(bound, Listener(wanted.host, bound.getsockname()[1]))
 
 
+def keep_closed(loaded: Loaded, bound: Listener) -> Loaded:
+    """Refuse a manifest without `[access]` while the socket is one that other machines reach.
+
+    The manifest's own `listen` may say otherwise, but that waits for the next `up`.
+    """
+    manifest = loaded.manifest
+    if manifest is None or manifest.access or is_loopback(bound.host):
+        return loaded
+    problem = Problem(
+        code="open_listener",
+        file=str(manifest.path),
+        line=1,
+        column=1,
+        path="access",
+        message=f"the server still listens on {bound}, which other machines reach; without an [access] table"
+        " anybody could use it: keep one until the next `paddock up`",
+        found="no [access] table",
+        allowed="at least one [access.NAME] with a key",
+    )
+    return replace(loaded, manifest=None, problems=(problem, *loaded.problems))
+
+
 async def serve_http(
     app: ASGIApp,
     listening: Listening,
@@ -70,7 +97,7 @@ async def serve_http(
     on_reload: Callable[[], None],
     before_close: Callable[[], Awaitable[None]],
 ) -> int:
-    """Serve until a signal; models end before the listener does, so that clients are told. The exit status."""
+    """Serve until a signal; models end before the listener, so that clients are told. The exit status."""
     config = uvicorn.Config(
         app,
         http="httptools",
@@ -133,7 +160,7 @@ def _holder(port: int) -> str:
     """Who listens on the port, as far as this user may see it."""
     with contextlib.suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("tcp"):
-            listens = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:2] == (port,)
             if listens and connection.pid:
                 return f" (held by process {connection.pid}, {psutil.Process(connection.pid).name()})"
     return ""

@@ -6,6 +6,7 @@ Called by the reconciler before an apply and by the diff preview; both see the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
 from framework.reconcile.compare import compare_requests, strongest_effect
 from framework.values.action import ActionKind, FieldChange, ModelAction
 from framework.values.instance import InstanceView, ModelView, State
@@ -30,7 +31,9 @@ KINDS: Mapping[Effect | None, ActionKind] = {
 def plan_actions(models: Mapping[str, ModelRequest], views: Iterable[ModelView]) -> list[ModelAction]:
     """One action per declared or running model, in the order of an apply."""
     known = {view.request.id: view for view in views}
-    actions = [_removal(view) for model_id, view in known.items() if model_id not in models and not view.removed]
+    actions = [
+        _removal(view) for model_id, view in known.items() if model_id not in models and not view.removed
+    ]
     actions += [_action(request, known.get(model_id)) for model_id, request in models.items()]
     place = {model_id: index for index, model_id in enumerate(models)}
 
@@ -43,7 +46,9 @@ def plan_actions(models: Mapping[str, ModelRequest], views: Iterable[ModelView])
 
 
 def _removal(view: ModelView) -> ModelAction:
-    change = FieldChange(f"models.{view.request.id}", "declared", None, "restart", "no longer in the manifest")
+    change = FieldChange(
+        f"models.{view.request.id}", "declared", None, "restart", "no longer in the manifest"
+    )
     return ModelAction(view.request.id, None, "stop", (change,))
 
 

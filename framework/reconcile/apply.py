@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -109,7 +109,7 @@ class Reconciler:
         self._generation += 1
         self.current.manifest = manifest
         self.current.loaded_at = self._now()
-        self.current.server_notices = tuple(self._notices(manifest.server))
+        self.current.server_notices = self.notices(manifest)
         counts = _counts(actions)
         self._events.record(
             "manifest_loaded",
@@ -157,11 +157,16 @@ class Reconciler:
             },
         )
 
-    def _notices(self, server: ServerSettings) -> Iterable[str]:
-        for field in fields(ServerSettings):
-            old, new = getattr(self._started_with, field.name), getattr(server, field.name)
-            if field.name in NEXT_UP_FIELDS and old != new:
-                yield f"server.{field.name}: {new or 'auto'} is used from the next `paddock up` on; now {old or 'auto'}"
+    def notices(self, manifest: Manifest) -> tuple[str, ...]:
+        """What of `[server]` in a manifest waits for the next `up`, as sentences."""
+        return tuple(_notices(self._started_with, manifest.server))
+
+
+def _notices(started_with: ServerSettings, server: ServerSettings) -> Iterable[str]:
+    for name in NEXT_UP_FIELDS:
+        old, new = getattr(started_with, name), getattr(server, name)
+        if old != new:
+            yield f"server.{name}: {new or 'auto'} is used from the next `paddock up` on; now {old or 'auto'}"
 
 
 def _counts(actions: Iterable[ModelAction]) -> dict[str, int]:

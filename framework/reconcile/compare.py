@@ -119,7 +119,9 @@ def _same_speculation(old: ModelRequest, new: ModelRequest, running: InstanceVie
     if running is None or running.plan is None:
         return ""
     blocks = [
-        resolve_speculation(request.spec, running.plan.caps, user_owned=owns_speculation(request.extra_args)).block
+        resolve_speculation(
+            request.spec, running.plan.caps, user_owned=owns_speculation(request.extra_args)
+        ).block
         for request in (old, new)
     ]
     return "both policies lead to the same flags" if blocks[0] == blocks[1] else ""

@@ -11,7 +11,7 @@ from framework.values.problem import Problem
 
 @dataclass
 class CurrentManifest:
-    """The last good manifest. `problems` belong to the newest text of the file and are empty when it is good."""
+    """The last good manifest. `problems` belong to the newest text of the file, warnings included."""
 
     manifest: Manifest
     loaded_at: datetime

@@ -52,9 +52,7 @@ class Child:
         self._watcher = asyncio.create_task(self._watch(), name=f"watcher of {self.pid}")
 
     @classmethod
-    async def spawn(
-        cls, argv: Sequence[str], env: Mapping[str, str], *, log: LogBuffer, cwd: Path
-    ) -> Child:
+    async def spawn(cls, argv: Sequence[str], env: Mapping[str, str], *, log: LogBuffer, cwd: Path) -> Child:
         """Start `argv` with exactly `env`, no input, in `cwd`. Raises OSError when nothing can be started.
 
         To be called from the main thread: the parent-death signal follows the thread that forks.

@@ -37,9 +37,7 @@ class Stop:
 class Ending:
     """Ends instances of one replica."""
 
-    def __init__(
-        self, voice: Voice, site: Callable[[Instance], Site], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, voice: Voice, site: Callable[[Instance], Site], changed: Callable[[], None]) -> None:
         self._voice = voice
         self._site = site
         self._changed = changed

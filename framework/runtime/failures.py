@@ -24,11 +24,32 @@ ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
 REJECTED = re.compile(
     r"(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)", re.IGNORECASE
 )
-SIGNAL_NAMES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+SIGNAL_NAMES = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+}
 HARD_SIGNALS = frozenset({4, 6, 7, 8, 11})
 WRAPPED = 128
 IMAGE_ARCHITECTURES = frozenset(
-    {"qwen_image", "flux", "sd1", "sdxl", "sd3", "aura", "hidream", "cosmos", "ltxv", "hyvid", "wan", "lumina2"}
+    {
+        "qwen_image",
+        "flux",
+        "sd1",
+        "sdxl",
+        "sd3",
+        "aura",
+        "hidream",
+        "cosmos",
+        "ltxv",
+        "hyvid",
+        "wan",
+        "lumina2",
+    }
 )
 
 
@@ -125,7 +146,8 @@ def _unsupported_architecture(end: StartEnd) -> Told | None:
     if name in IMAGE_ARCHITECTURES:
         return (
             "image_model",
-            f"{end.plan.main_gguf.name} is an image or video generation model ({name}); llama-server serves text models.",
+            f"{end.plan.main_gguf.name} is an image or video generation model ({name});"
+            " llama-server serves text models.",
             "Name a text model in source.",
         )
     return (
@@ -136,24 +158,28 @@ def _unsupported_architecture(end: StartEnd) -> Told | None:
 
 
 def _cpu_unsupported(end: StartEnd) -> Told | None:
-    if end.signal != 4:  # noqa: PLR2004  SIGILL
+    if end.signal != 4:
         return None
     return (
         "cpu_unsupported",
-        "This build needs CPU instructions that this machine lacks: it died of signal 4 (illegal instruction).",
+        "This build needs CPU instructions that this machine lacks: it died of signal 4 (SIGILL).",
         f"Use another llama.cpp build than {end.plan.engine.entry}, for example one made on this machine.",
     )
 
 
 def _killed(end: StartEnd) -> Told | None:
-    if end.signal == 9:  # noqa: PLR2004  SIGKILL
+    if end.signal == 9:
         return (
             "killed_by_os",
             "The system killed the engine while it loaded the model, most likely for lack of memory.",
             "Use a smaller quantisation or a shorter context, or free memory.",
         )
-    if end.signal == 15:  # noqa: PLR2004  SIGTERM
-        return ("terminated", "The engine was stopped from outside before it was ready.", "See the log, then reload.")
+    if end.signal == 15:
+        return (
+            "terminated",
+            "The engine was stopped from outside before it was ready.",
+            "See the log, then reload.",
+        )
     return None
 
 
@@ -182,7 +208,12 @@ def _rejected(end: StartEnd) -> Told | None:
     if flag is None:
         return None
     said = next(
-        (line for line in end.lines[-TAIL_LINES:] if flag in line and ("argument" in line or "error" in line)), ""
+        (
+            line
+            for line in end.lines[-TAIL_LINES:]
+            if flag in line and ("argument" in line or "error" in line)
+        ),
+        "",
     )
     hint = next((line for line in end.lines[-TAIL_LINES:] if "has been removed" in line), said).strip()
     theirs = flag in end.plan.request.extra_args
@@ -221,7 +252,7 @@ def _other(end: StartEnd) -> Told:
     return (
         "start_failed",
         f"The engine ended with {describe_exit(end.exit_code)} before it was ready.{quoted}",
-        "Check that the model file is complete and that memory suffices; `paddock logs` shows all of its output.",
+        "Check that the model file is complete and that memory suffices; `paddock logs` shows its output.",
     )
 
 

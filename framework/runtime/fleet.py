@@ -12,10 +12,10 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from framework.runtime.ending import StopMode
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
 from framework.runtime.logs import LogBuffer
-from framework.runtime.ending import StopMode
 from framework.runtime.sampler import Sampler
 from framework.runtime.shop import Shop
 from framework.runtime.supervisor import Supervisor
@@ -158,7 +158,10 @@ class Fleet:
             supervisor.stop("now", "the manager ends")
         await self._settled(supervisors, timeout_s)
         for supervisor in supervisors:
-            if not all(replica.current is None or not replica.current.process_alive for replica in supervisor.replicas):
+            if not all(
+                replica.current is None or not replica.current.process_alive
+                for replica in supervisor.replicas
+            ):
                 supervisor.stop("kill", "the manager ends")
         await self._settled(supervisors, timeout_s)
         await self._shop.client.close()

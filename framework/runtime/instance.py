@@ -211,5 +211,7 @@ class Instance:
             slots=tuple(replace(slot, stale_s=round(stale_s, 3)) for slot in self.slots),
             prompt_tokens_per_s=self.prompt_tokens_per_s,
             generation_tokens_per_s=self.generation_tokens_per_s,
-            retry_in_s=max(0.0, self.retry_at_s - now) if self.retry_at_s and self.state is State.BACKOFF else None,
+            retry_in_s=max(0.0, self.retry_at_s - now)
+            if self.retry_at_s and self.state is State.BACKOFF
+            else None,
         )

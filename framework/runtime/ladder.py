@@ -132,9 +132,7 @@ class Ladder:
             return True
         # U
         flag = rejected_flag(end)
-        section = next(
-            (s for s in progress.sections if s.kind == "optional" and flag in s.tokens), None
-        )
+        section = next((s for s in progress.sections if s.kind == "optional" and flag in s.tokens), None)
         if flag and section and progress.flag_tries < FLAG_TRIES:
             progress.flag_tries += 1
             progress.rung = "U"
@@ -150,7 +148,9 @@ class Ladder:
     def _start_end(self, running: Running, answer: Answer, log_name: str) -> StartEnd:
         exited = running.child.exited
         return StartEnd(
-            "exited" if answer.outcome == "exited" else ("timeout" if answer.outcome == "timeout" else "port_taken"),
+            "exited"
+            if answer.outcome == "exited"
+            else ("timeout" if answer.outcome == "timeout" else "port_taken"),
             exited.result() if answer.outcome == "exited" and exited.done() else None,
             [line.text for line in self._site.log.last(20_000)],
             self._plan,
@@ -194,4 +194,3 @@ def _flag_rejected(flag: str, section: Section) -> Reason:
         "warning",
         {"flag": flag, "section": section.name},
     )
-

@@ -51,7 +51,7 @@ class LeaseRefused(Exception):
 
 @dataclass(eq=False)
 class Lease:
-    """One upstream request's hold on an instance. `release` must be called on every path; twice is harmless."""
+    """One upstream request's hold on an instance. `release` is called on every path; twice is harmless."""
 
     instance: str
     model: str
@@ -66,7 +66,7 @@ class Lease:
     vision: bool
     revoked: asyncio.Future[RevokeCode]
     """Done when the instance will not wait for this request any longer; the holder ends its request then."""
-    on_release: Callable[["Lease"], None] = field(repr=False)
+    on_release: Callable[[Lease], None] = field(repr=False)
     released: bool = False
 
     def release(self) -> None:

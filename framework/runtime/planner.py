@@ -12,32 +12,32 @@ from pathlib import Path
 from framework.engines.discovery import find_binary
 from framework.engines.library_path import library_path
 from framework.engines.probe import CapabilityCache
-from framework.models.file_set import check_model_file
+from framework.models.file_set import FileSet, check_model_file
 from framework.models.gguf_header import read_header
 from framework.planning.launch import LaunchFacts, plan_launch
 from framework.runtime.identity import file_id
-from framework.models.file_set import FileSet
+from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
 
 
 class FactPlanner:
-    """Plans launches from what is on this machine now. `secret_names` is replaced with each manifest."""
+    """Plans launches from what is on this machine now."""
 
-    def __init__(
-        self, capabilities: CapabilityCache, environ: Mapping[str, str], *, base_dir: Path
-    ) -> None:
+    def __init__(self, capabilities: CapabilityCache, environ: Mapping[str, str], *, base_dir: Path) -> None:
         self.secret_names: tuple[str, ...] = ()
         self._capabilities = capabilities
         self._environ = environ
         self._base_dir = base_dir
 
+    def adopt(self, manifest: Manifest) -> None:
+        """Take what a new manifest says that no single request holds: the names of secrets."""
+        self.secret_names = manifest.secret_names
+
     async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
         """The plan for one replica. Raises Refused."""
-        binary = await asyncio.to_thread(
-            find_binary, request.engine, self._environ, base_dir=self._base_dir
-        )
+        binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
         caps = await self._capabilities.get(binary, {**self._environ, **request.engine.env})
         facts = await asyncio.to_thread(self._file_facts, request)
         files, context_train = facts
@@ -63,7 +63,10 @@ class FactPlanner:
         if request.source.path is None:
             raise RuntimeError(f"{request.id}: hub sources are refused by the manifest")
         files = check_model_file(request.source.path)
-        for path, field in [(request.projector, "projector"), *((p, "adapters") for p, _ in request.adapters)]:
+        for path, field in [
+            (request.projector, "projector"),
+            *((p, "adapters") for p, _ in request.adapters),
+        ]:
             if path is not None and not path.is_file():
                 raise Refused(_missing(path, field))
         header = read_header(files.main).header

@@ -25,6 +25,7 @@ from framework.runtime.restarts import CrashHistory
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.voice import Voice
+from framework.telemetry.events import utc_now
 from framework.values.instance import ExitInfo, InstanceView, State
 from framework.values.naming import file_name
 from framework.values.reason import Failure, Reason, Refused
@@ -190,7 +191,7 @@ class Replica:
         ladder = Ladder(
             plan,
             site,
-            log_stem=f"llama-{int(time.time())}",
+            log_stem=f"llama-{utc_now():%Y%m%dT%H%M%S}",
             mark=f"{self._shop.state_id}:{instance.name}",
             timeout_s=lambda: instance.request.live.load_timeout_s,
             on_spawn=spawned,

@@ -8,7 +8,7 @@ from framework.values.request import RestartPolicy
 
 # 07 §9.4: the first restart is immediate, since most crashes happen once; then the wait doubles.
 DELAYS_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-# 07 §9.6: a waiting request may cut short this many waits of a window, no more, or clients would drive a loop.
+# 07 §9.6: a waiting request may cut short this many waits of a window, or clients would drive a loop.
 EARLY_RESTARTS = 2
 
 

@@ -30,7 +30,7 @@ class Planner(Protocol):
 
 
 class StartLimit:
-    """At most `server.start_concurrency` instances in fetching ... starting (07 §4.8), first come first served.
+    """At most `server.start_concurrency` instances in fetching ... starting (07 §4.8), in order of arrival.
 
     The limit is live: a raised one lets waiting starts go at once.
     """

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
+from framework.runtime.ending import Stop, StopMode
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
-from framework.runtime.ending import Stop, StopMode
 from framework.runtime.replica import Replica
 from framework.runtime.shop import Shop
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
@@ -137,7 +137,7 @@ class Supervisor:
     # Leases
 
     async def acquire(self, key: str | None) -> Lease:
-        """A lease on the least busy ready replica; loads the model and waits where the rules allow (08 §2.4)."""
+        """A lease on the least busy ready replica; loads and waits where the rules allow (08 §2.4)."""
         waiter: Waiter | None = None
         try:
             while True:
@@ -201,7 +201,7 @@ class Supervisor:
         if not ready or self._shop.shutting_down:
             return None
         last = self._last_replica.get(key)
-        # 08 §2.11: fewest open leases, then the one this key used last (its prompt cache is warm), then the first.
+        # 08 §2.11: fewest open leases, then the one this key used last (its cache is warm), then the first.
         best = min(ready, key=lambda i: (len(i.leases), i.replica != last, i.replica))
         self._last_replica[key] = best.replica
         return best.lease()
@@ -290,7 +290,9 @@ class Supervisor:
     def _load_failed(self) -> LeaseRefused:
         reason = self._last_error()
         text = f"{reason.message} {reason.remedy}".strip() if reason else "See `paddock status`."
-        return LeaseRefused("model_load_failed", f"Model {self.request.id!r} failed to load: {text}", reason=reason)
+        return LeaseRefused(
+            "model_load_failed", f"Model {self.request.id!r} failed to load: {text}", reason=reason
+        )
 
     def _last_error(self) -> Reason | None:
         return next((r.current.last_error for r in self.replicas if r.current and r.current.last_error), None)
@@ -315,14 +317,18 @@ class Supervisor:
             instance = replica.current
             if instance is None:
                 continue
-            idle = instance.serving and not instance.leases and not replica.busy
-            if idle and live.load == "on-demand" and live.idle_after_s is not None:
-                if now_s - instance.idle_since_s >= live.idle_after_s and not self._waiters:
-                    cause = f"idle for {live.idle_after_s:.0f} s"
-                    replica.stop(Stop("drain", "model_unloaded", cause))
-            elif instance.state is State.FAILED and live.load == "at-start" and not replica.busy:
-                if not self.stopped_by_command and not self._still_failed(replica):
-                    replica.start("a file has changed")
+            idle = instance.serving and not instance.leases and not self._waiters and not replica.busy
+            limit_s = live.idle_after_s if live.load == "on-demand" else None
+            if idle and limit_s is not None and now_s - instance.idle_since_s >= limit_s:
+                replica.stop(Stop("drain", "model_unloaded", f"idle for {limit_s:g} s"))
+            elif self._may_retry(replica) and not self._still_failed(replica):
+                replica.start("a file has changed")
+
+    def _may_retry(self, replica: Replica) -> bool:
+        """A failed replica of a model that should be up without anybody asking."""
+        failed = replica.current is not None and replica.current.state is State.FAILED
+        wanted = self.request.live.load == "at-start" and not self.stopped_by_command
+        return failed and wanted and not replica.busy
 
     def _still_failed(self, replica: Replica) -> bool:
         """07 §4.7: the same request, files and binary fail the same way; do not try again."""
@@ -337,7 +343,9 @@ class Supervisor:
     def _fit_replicas(self) -> None:
         """More replicas start when any runs; fewer drain from the highest number (07 §3.12)."""
         wanted = self.request.live.replicas
-        up = any(replica.current and replica.current.state in LOADING | {State.READY} for replica in self.replicas)
+        up = any(
+            replica.current and replica.current.state in LOADING | {State.READY} for replica in self.replicas
+        )
         while len(self.replicas) < wanted:
             replica = self._replica(len(self.replicas))
             self.replicas.append(replica)

@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> None:
     try:
         os.execv(program[0], program)
     except OSError as error:
-        print(f"cannot execute {program[0]}: {error.strerror}", file=sys.stderr)
+        sys.stderr.write(f"cannot execute {program[0]}: {error.strerror}\n")
+        sys.stderr.flush()
         os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN)
 
 

@@ -139,7 +139,9 @@ class Voice:
             text = f"{cancelled} of {inflight} requests cut off after {waited_s:.1f} s"
         self.say("drain", text, data=data)
 
-    def stopped(self, cause: str, mode: str, code: int | None, seconds: float, signals: tuple[str, ...]) -> None:
+    def stopped(
+        self, cause: str, mode: str, code: int | None, seconds: float, signals: tuple[str, ...]
+    ) -> None:
         """A process was ended on purpose."""
         data = {"mode": mode, "seconds": round(seconds, 3), "signals": list(signals)}
         self.say("stopped", f"{cause}; {describe_exit(code)}", data=data)

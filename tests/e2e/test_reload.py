@@ -1,4 +1,4 @@
-"""Editing the manifest of a running manager: what follows, what stays, what a mistake does (01 §2.5, §2.6)."""
+"""Editing the manifest of a running manager: what follows, what stays, what a mistake does (01 §2.5-2.6)."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,9 +57,10 @@ def slots_busy(paddock: RunningPaddock, name: str) -> int:
 
 
 def test_the_official_client_chats_by_alias(real: RunningPaddock) -> None:
-    answer = openai_client(real).chat.completions.create(
-        model="gpt-4o-mini", messages=[{"role": "user", "content": "Say hello."}], max_tokens=8
-    )
+    with openai_client(real) as client:
+        answer = client.chat.completions.create(
+            model="gpt-4o-mini", messages=[{"role": "user", "content": "Say hello."}], max_tokens=8
+        )
     assert answer.choices[0].message.content
     assert answer.model == "gpt-4o-mini"
     assert answer.usage is not None
@@ -66,14 +68,15 @@ def test_the_official_client_chats_by_alias(real: RunningPaddock) -> None:
 
 
 def test_the_official_client_streams(real: RunningPaddock) -> None:
-    stream = openai_client(real).chat.completions.create(
-        model="plain",
-        messages=[{"role": "user", "content": "Count to five."}],
-        max_tokens=16,
-        stream=True,
-        stream_options={"include_usage": True},
-    )
-    chunks = list(stream)
+    with openai_client(real) as client:
+        stream = client.chat.completions.create(
+            model="plain",
+            messages=[{"role": "user", "content": "Count to five."}],
+            max_tokens=16,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = list(stream)
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text
     assert chunks[-1].usage is not None
@@ -81,20 +84,22 @@ def test_the_official_client_streams(real: RunningPaddock) -> None:
 
 
 def test_the_official_client_completes_text(real: RunningPaddock) -> None:
-    answer = openai_client(real).completions.create(model="plain", prompt="Once upon a time", max_tokens=8)
+    with openai_client(real) as client:
+        answer = client.completions.create(model="plain", prompt="Once upon a time", max_tokens=8)
     assert answer.choices[0].text
 
 
 def test_embeddings_of_a_chat_model_are_refused_clearly(real: RunningPaddock) -> None:
-    with pytest.raises(openai.APIStatusError) as refused:
-        openai_client(real).embeddings.create(model="plain", input="hello")
+    with openai_client(real) as client, pytest.raises(openai.APIStatusError) as refused:
+        client.embeddings.create(model="plain", input="hello")
     assert refused.value.status_code == 501
     assert "embedding" in refused.value.message
 
 
 def test_both_models_are_listed_and_listing_loads_nothing(real: RunningPaddock) -> None:
     before = real.pids()
-    listed = {model.id for model in openai_client(real).models.list()}
+    with openai_client(real) as client:
+        listed = {model.id for model in client.models.list()}
     assert listed == {"plain", "other"}
     assert real.pids() == before
 
@@ -193,8 +198,8 @@ def test_absurd_sampling_values_hurt_nobody(real: RunningPaddock) -> None:
 
 
 def test_an_image_for_a_text_model_is_refused_by_name(real: RunningPaddock) -> None:
-    pixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-    content = [{"type": "image_url", "image_url": {"url": pixel}}]
+    png = b64encode(b"\x89PNG\r\n\x1a\n" + bytes(16)).decode()
+    content = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png}"}}]
     answer = chat(real, "plain", messages=[{"role": "user", "content": content}])
     assert answer.status_code == 400
     error = error_of(answer)
@@ -209,12 +214,13 @@ def test_keys_of_the_manifest_open_the_endpoint(paddock_up: StartPaddock, smollm
     paddock = paddock_up(
         tables + model_table("hidden", smollm2, load="manual"), environment={"TEST_KEY": "s3cret"}
     )
-    with pytest.raises(openai.AuthenticationError):
-        openai_client(paddock, "wrong").models.list()
-    assert [model.id for model in openai_client(paddock, "s3cret").models.list()] == ["m"]
-    with pytest.raises(openai.PermissionDeniedError):
-        openai_client(paddock, "s3cret").completions.create(model="hidden", prompt="x")
-    assert openai_client(paddock, "s3cret").completions.create(model="m", prompt="Hi", max_tokens=2).choices
+    with openai_client(paddock, "wrong") as client, pytest.raises(openai.AuthenticationError):
+        client.models.list()
+    with openai_client(paddock, "s3cret") as client:
+        assert [model.id for model in client.models.list()] == ["m"]
+        with pytest.raises(openai.PermissionDeniedError):
+            client.completions.create(model="hidden", prompt="x")
+        assert client.completions.create(model="m", prompt="Hi", max_tokens=2).choices
     child = psutil.Process(paddock.pids()["m"][0])
     assert "TEST_KEY" not in child.environ()
     assert "s3cret" not in paddock.log_text()

@@ -1,0 +1,5 @@
+"""`python -m framework` is `paddock`."""
+
+from framework.cli import main
+
+main()

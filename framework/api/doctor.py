@@ -1,0 +1,140 @@
+"""What is wrong on this machine and how to fix it: the checks of `paddock doctor` (00 §5).
+
+Called by the command, without a server, and by the route `/doctor`. Every check that is not ok has a reason
+with a remedy. Starts engine binaries for their help text only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.api.answers import DoctorCheck
+from framework.api.facts import list_all_devices, list_engines
+from framework.engines.probe import CapabilityCache
+from framework.manifest.load import Loaded
+from framework.models.file_set import check_model_file
+from framework.values.manifest import Manifest
+from framework.values.reason import Reason, Refused
+from framework.values.request import ModelRequest
+
+# Logs of a dozen models and their saved prompt caches; below that, starts begin to fail in odd ways.
+LEAST_DISK_BYTES = 2**30
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the caller found out itself: the state directory, what is wrong with it, with the listener."""
+
+    state_dir: Path
+    state_dir_fault: Reason | None
+    listener_fault: Reason | None
+
+
+async def examine(
+    loaded: Loaded, environ: Mapping[str, str], probes: CapabilityCache, around: Surroundings
+) -> tuple[DoctorCheck, ...]:
+    """All checks, in the order in which their faults should be fixed."""
+    checks = [
+        DoctorCheck(
+            "python", ok=True, reason=Reason("python_version", f"Python {platform.python_version()}.")
+        ),
+        _check("state directory", around.state_dir_fault),
+        _check("disk", await asyncio.to_thread(_disk_fault, around.state_dir)),
+        _check("manifest", _manifest_fault(loaded)),
+        _check("listener", around.listener_fault),
+    ]
+    if loaded.manifest is not None:
+        checks += await _engine_checks(loaded.manifest, environ, probes)
+        checks += await _model_checks(loaded.manifest, environ)
+    return tuple(checks)
+
+
+def _check(name: str, fault: Reason | None) -> DoctorCheck:
+    return DoctorCheck(name, fault is None, fault)
+
+
+def _manifest_fault(loaded: Loaded) -> Reason | None:
+    errors = [problem for problem in loaded.problems if problem.severity == "error"]
+    if not errors:
+        return None
+    more = f" More errors: {len(errors) - 1}." if len(errors) > 1 else ""
+    return Reason(
+        "manifest_invalid",
+        f"{errors[0].sentence}.{more}",
+        "Correct the file; `paddock check` shows every problem with its place.",
+        "error",
+    )
+
+
+def _disk_fault(directory: Path) -> Reason | None:
+    """Too little room where logs and saved prompt caches go. A directory may not be there yet."""
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free >= LEAST_DISK_BYTES:
+        return None
+    return Reason(
+        "disk_nearly_full",
+        f"Only {free / GIB:.2f} GiB are free at {existing}, where logs and saved prompt caches go.",
+        "Free some space, or set PADDOCK_STATE_DIR to a directory on another disk.",
+        "warning",
+        {"free_bytes": free},
+    )
+
+
+async def _engine_checks(
+    manifest: Manifest, environ: Mapping[str, str], probes: CapabilityCache
+) -> list[DoctorCheck]:
+    """For each engine: found, then started and understood."""
+    checks = []
+    for answer in await list_engines(manifest, environ, probes):
+        reason = answer.reasons[0] if answer.reasons else None
+        found = answer.binary is not None
+        checks.append(DoctorCheck(f"engine {answer.ref.name}: found", found, None if found else reason))
+        if found:
+            checks.append(DoctorCheck(f"engine {answer.ref.name}: runs", reason is None, reason))
+    return checks
+
+
+async def _model_checks(manifest: Manifest, environ: Mapping[str, str]) -> list[DoctorCheck]:
+    """For each model: its files are whole; then whether the largest can fit at all."""
+    requests = manifest.models.values()
+    looks = await asyncio.gather(*(asyncio.to_thread(_look, request) for request in requests))
+    checks = [
+        _check(f"model {request.id}", look if isinstance(look, Reason) else None)
+        for request, look in zip(requests, looks, strict=True)
+    ]
+    sizes = {request.id: look for request, look in zip(requests, looks, strict=True) if isinstance(look, int)}
+    if sizes:
+        devices = (await list_all_devices(manifest, environ)).devices
+        checks.append(_check("memory", _memory_fault(sizes, sum(device.total_bytes for device in devices))))
+    return checks
+
+
+def _look(request: ModelRequest) -> int | Reason:
+    """The bytes of a model's files, or why they cannot be served. Blocking."""
+    if request.source.path is None:
+        raise RuntimeError(f"{request.id}: hub sources are refused by the manifest")
+    try:
+        return check_model_file(request.source.path).total_bytes
+    except Refused as refusal:
+        return refusal.failure.reason
+
+
+def _memory_fault(sizes: Mapping[str, int], total: int) -> Reason | None:
+    """A model that is larger than all memory together, which no placement can help."""
+    largest = max(sizes, key=lambda model_id: sizes[model_id])
+    if total == 0 or sizes[largest] <= total:
+        return None
+    return Reason(
+        "model_exceeds_memory",
+        f"{largest} has {sizes[largest] / GIB:.1f} GiB, all memory together {total / GIB:.1f} GiB.",
+        "Choose a smaller quantisation of the model, or a machine with more memory.",
+        "warning",
+        {"model": largest, "file_bytes": sizes[largest], "memory_bytes": total},
+    )

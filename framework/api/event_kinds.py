@@ -1,0 +1,36 @@
+"""The kinds of events (07 §14.1), for filters: a misspelt kind is refused instead of matching nothing."""
+
+from __future__ import annotations
+
+EVENT_KINDS = (
+    "applied",
+    "state",
+    "download",
+    "planned",
+    "refused",
+    "attempt",
+    "degraded",
+    "ready",
+    "start_failed",
+    "exited",
+    "respawn",
+    "crash_loop",
+    "demoted",
+    "drift",
+    "drain",
+    "replaced",
+    "rolled_back",
+    "replacement_failed",
+    "manifest_loaded",
+    "manifest_rejected",
+    "command",
+    "evicted",
+    "adopted",
+    "slots_saved",
+    "slots_restored",
+    "slots_discarded",
+    "stopped",
+    "unkillable",
+    "orphan",
+    "sweep_error",
+)

@@ -1,0 +1,102 @@
+"""`/events` and `/events/stream`: what happened, and what happens (13 §6)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from framework.api.auth import Caller, authorise
+from framework.api.endpoint import Json
+from framework.api.event_kinds import EVENT_KINDS
+from framework.api.inputs import one_of, whole_number
+from framework.api.lookup import unknown_model
+from framework.api.services import Services
+from framework.api.shapes import event_json
+from framework.api.streams import frame, sse
+from framework.values.event import Event
+
+DEFAULT_LIMIT = 100
+# What the log keeps of one model (07 §14.1); more per answer would only be slower to read.
+MAX_LIMIT = 1000
+MAX_EVENT_ID = 2**53
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which events a caller wants; None takes all."""
+
+    model: str | None
+    kind: str | None
+
+    def takes(self, event: Event) -> bool:
+        """Whether an event passes."""
+        return self.model in (None, event.model) and self.kind in (None, event.kind)
+
+
+async def list_events(request: Request, services: Services, _caller: Caller) -> Response:
+    """The newest events that pass the filter, oldest first."""
+    wanted = _filter(request, services)
+    since = whole_number(request, "since", default=0, low=0, high=MAX_EVENT_ID)
+    limit = whole_number(request, "limit", default=DEFAULT_LIMIT, low=1, high=MAX_LIMIT)
+    found = services.events.recent(model=wanted.model, kind=wanted.kind, since=since, limit=limit)
+    return Json({"events": [event_json(event) for event in found]})
+
+
+async def stream_events(request: Request, services: Services, _caller: Caller) -> Response:
+    """New events as SSE. `Last-Event-ID` or `since` first repeats what came after that event."""
+    wanted = _filter(request, services)
+    limit = whole_number(request, "limit", default=MAX_LIMIT, low=1, high=MAX_LIMIT)
+    since = _resume_point(request)
+    frames = _frames(services, wanted, since, limit)
+    return sse(frames, lambda: authorise(request, services, "view"))
+
+
+async def _frames(
+    services: Services, wanted: EventFilter, since: int | None, limit: int
+) -> AsyncIterator[str]:
+    log = services.events
+    async with log.subscribe() as upcoming:
+        sent = since or 0
+        if since is not None:
+            for event in log.recent(model=wanted.model, kind=wanted.kind, since=since, limit=limit):
+                sent = event.id
+                yield _frame(event)
+        async for event in upcoming:
+            if event.id > sent and wanted.takes(event):
+                yield _frame(event)
+
+
+def _frame(event: Event) -> str:
+    return frame(orjson.dumps(event_json(event)).decode(), event.id)
+
+
+def _resume_point(request: Request) -> int | None:
+    """The last event the caller has. A browser that reconnects says it in a header, which wins."""
+    header = request.headers.get("last-event-id", "")
+    if header.isascii() and header.isdecimal() and len(header) <= len(str(MAX_EVENT_ID)):
+        return int(header)
+    if "since" not in request.query_params:
+        return None
+    return whole_number(request, "since", default=0, low=0, high=MAX_EVENT_ID)
+
+
+def _filter(request: Request, services: Services) -> EventFilter:
+    kind = request.query_params.get("kind") or None
+    if kind is not None:
+        one_of("kind", kind, EVENT_KINDS)
+    name = request.query_params.get("model") or None
+    return EventFilter(None if name is None else _model_id(name, services), kind)
+
+
+def _model_id(name: str, services: Services) -> str:
+    """The id of a declared model, or a removed one's that still has events."""
+    model_id = services.fleet.resolve(name)
+    if model_id is not None:
+        return model_id
+    if services.events.recent(model=name, limit=1):
+        return name
+    raise unknown_model(name, services)

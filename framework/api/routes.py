@@ -1,0 +1,115 @@
+"""All routes of `/api/v1` (13 §8). Called by `app`; decides nothing beyond which path is what."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from framework.api.auth import Caller
+from framework.api.endpoint import Endpoint, Json
+from framework.api.event_routes import list_events, stream_events
+from framework.api.inputs import bad_value, json_object, only_fields
+from framework.api.model_routes import command_model, read_model
+from framework.api.services import Services
+from framework.api.shapes import (
+    check_json,
+    devices_json,
+    diff_json,
+    doctor_json,
+    engines_json,
+    manifest_json,
+    plan_json,
+    status_json,
+)
+
+PREFIX = "/api/v1"
+
+
+def api_routes(services: Services) -> list[BaseRoute]:
+    """The routes, in matching order; the last ones answer every other path below the prefix."""
+    endpoints = {
+        "/status": Endpoint(services, {"GET": _status}),
+        "/plan": Endpoint(services, {"GET": _plan}),
+        "/events": Endpoint(services, {"GET": list_events}),
+        "/events/stream": Endpoint(services, {"GET": stream_events}),
+        "/models/{rest:path}": Endpoint(services, {"GET": read_model, "POST": command_model}),
+        "/manifest": Endpoint(services, {"GET": _manifest}),
+        "/manifest/check": Endpoint(services, {"POST": _check}),
+        "/manifest/diff": Endpoint(services, {"POST": _diff}),
+        "/engines": Endpoint(services, {"GET": _engines}),
+        "/devices": Endpoint(services, {"GET": _devices}),
+        "/doctor": Endpoint(services, {"GET": _doctor}),
+        "": Endpoint(services, {}),
+        "/{rest:path}": Endpoint(services, {}),
+    }
+    return [Route(PREFIX + path, endpoint) for path, endpoint in endpoints.items()]
+
+
+async def _status(_request: Request, services: Services, _caller: Caller) -> Response:
+    return Json(current_status(services))
+
+
+def current_status(services: Services) -> dict[str, Any]:
+    """The status of 13 §5 as it is now."""
+    return status_json(
+        services.version,
+        services.started_at,
+        services.current,
+        services.fleet.views(),
+        services.known_devices(),
+    )
+
+
+async def _plan(_request: Request, services: Services, _caller: Caller) -> Response:
+    return Json(plan_json(await services.plan()))
+
+
+async def _manifest(_request: Request, services: Services, _caller: Caller) -> Response:
+    path = services.current.manifest.path
+    text = await asyncio.to_thread(_read_text, path)
+    loaded = await services.check(None)
+    return Json(manifest_json(path, loaded.sha256, loaded.problems, text))
+
+
+async def _check(request: Request, services: Services, _caller: Caller) -> Response:
+    loaded = await services.check(await _text_of(request))
+    return Json(check_json(services.current.manifest.path, loaded.sha256, loaded.problems))
+
+
+async def _diff(request: Request, services: Services, _caller: Caller) -> Response:
+    return Json(diff_json(await services.diff(await _text_of(request))))
+
+
+async def _engines(_request: Request, services: Services, _caller: Caller) -> Response:
+    return Json(engines_json(await services.engines()))
+
+
+async def _devices(_request: Request, services: Services, _caller: Caller) -> Response:
+    return Json(devices_json(await services.devices()))
+
+
+async def _doctor(_request: Request, services: Services, _caller: Caller) -> Response:
+    return Json(doctor_json(await services.doctor()))
+
+
+async def _text_of(request: Request) -> str | None:
+    """The manifest text to look at; None, for an empty body, is the file as it is on disk."""
+    body = await json_object(request)
+    only_fields(body, ("text",))
+    text = body.get("text")
+    if text is not None and not isinstance(text, str):
+        raise bad_value("text", type(text).__name__, "the text of a manifest")
+    return text
+
+
+def _read_text(path: Path) -> str:
+    """The file as text, empty when it cannot be read; the problems beside it say why."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,74 @@
+"""What the API and the dashboard are given: the running system, behind the narrowest types they need.
+
+Made once by `app` at start. Holds no state of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.sessions import Sessions
+from framework.manifest.load import Loaded
+from framework.reconcile.current import CurrentManifest
+from framework.runtime.logs import LogBuffer
+from framework.telemetry.changes import Changes
+from framework.telemetry.events import EventLog
+from framework.values.device import Device
+from framework.values.event import Event
+from framework.values.instance import ModelView
+from framework.values.manifest import Listener
+
+UnloadMode = Literal["drain", "now", "kill"]
+
+
+class FleetView(Protocol):
+    """The fleet as the API sees it: snapshots, logs and the three commands. Nothing here waits."""
+
+    def views(self) -> tuple[ModelView, ...]:
+        """All models in declared order."""
+
+    def view(self, model_id: str) -> ModelView | None:
+        """One model by id."""
+
+    def resolve(self, name: str) -> str | None:
+        """The id of a name or alias, compared exactly."""
+
+    def log(self, model_id: str, replica: int = 0) -> LogBuffer | None:
+        """The engine's output lines of one replica; None when it never ran."""
+
+    def load(self, model_id: str, *, by: str) -> Event:
+        """Start it; returns the event of the command. KeyError for an unknown id."""
+
+    def unload(self, model_id: str, mode: UnloadMode, *, by: str) -> Event:
+        """Stop it (07 §5.1)."""
+
+    def reload(self, model_id: str, *, by: str) -> Event:
+        """Replace it unconditionally (07 §3.11)."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """Everything a route or a page may use. A text of None means the file as it is on disk now."""
+
+    version: str
+    started_at: datetime
+    listen: Listener
+    """The address that is really bound; the manifest's may wait for the next `up`."""
+    current: CurrentManifest
+    fleet: FleetView
+    events: EventLog
+    changes: Changes
+    token: str
+    sessions: Sessions
+    check: Callable[[str | None], Awaitable[Loaded]]
+    diff: Callable[[str | None], Awaitable[DiffAnswer]]
+    plan: Callable[[], Awaitable[PlanAnswer]]
+    engines: Callable[[], Awaitable[tuple[EngineAnswer, ...]]]
+    devices: Callable[[], Awaitable[DevicesAnswer]]
+    doctor: Callable[[], Awaitable[tuple[DoctorCheck, ...]]]
+    known_devices: Callable[[], tuple[Device, ...]]
+    """The devices as last listed; never starts a process."""

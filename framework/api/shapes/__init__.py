@@ -1,0 +1,49 @@
+"""Values as the JSON of 13: one function per shape, pure. Used by the API, `--json` and the dashboard."""
+
+from framework.api.shapes.answers import (
+    check_json,
+    devices_json,
+    diff_json,
+    doctor_json,
+    engine_json,
+    engines_json,
+    manifest_json,
+    problem_json,
+)
+from framework.api.shapes.basic import at, device_json, event_json, plain, reason_json
+from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
+from framework.api.shapes.status import (
+    instance_json,
+    model_json,
+    progress_json,
+    queue_json,
+    slot_json,
+    speculation_json,
+    status_json,
+)
+
+__all__ = [
+    "at",
+    "check_json",
+    "device_json",
+    "devices_json",
+    "diff_json",
+    "doctor_json",
+    "engine_json",
+    "engines_json",
+    "event_json",
+    "instance_json",
+    "instance_plan_json",
+    "manifest_json",
+    "model_json",
+    "plain",
+    "plan_json",
+    "problem_json",
+    "progress_json",
+    "queue_json",
+    "reason_json",
+    "refused_plan_json",
+    "slot_json",
+    "speculation_json",
+    "status_json",
+]

@@ -1,0 +1,137 @@
+"""A plan as JSON: what was asked, what was granted, the command line, the reasons (13 §2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.api.answers import PlanAnswer, RefusedInstance
+from framework.api.shapes.basic import device_json, optional_reason_json, reason_json
+from framework.engines.redaction import redact_argv, redact_environment
+from framework.values.plan import FitPlan, LaunchPlan, SpecDecision
+from framework.values.request import ModelRequest
+
+AUTO = "auto"
+# What llama-server keeps its cache in when no type is passed (15 §2).
+ENGINE_CACHE_TYPE = "f16"
+
+
+def plan_json(answer: PlanAnswer) -> dict[str, Any]:
+    """The whole plan of a manifest."""
+    return {
+        "manifest": {"path": str(answer.path), "sha256": answer.sha256},
+        "inventory": [device_json(device) for device in answer.devices],
+        "instances": [_planned_json(instance) for instance in answer.instances],
+        "reasons": [reason_json(reason) for reason in answer.reasons],
+    }
+
+
+def instance_plan_json(plan: LaunchPlan) -> dict[str, Any]:
+    """One planned instance. The port and the key are not part of a plan, so `argv` shows `{port}`."""
+    return {
+        "model": plan.request.id,
+        "replica": plan.replica,
+        "engine": plan.request.engine.name,
+        "fingerprint": plan.fingerprint,
+        "argv": list(redact_argv(plan.argv)),
+        "environment": dict(redact_environment(plan.env)),
+        "asked": _asked_json(plan.request),
+        "granted": _granted_json(plan),
+        "fit": _fit_json(plan.fit),
+        "speculation": _decision_json(plan.spec),
+        "reasons": [reason_json(reason) for reason in (*plan.reasons, *plan.spec.notes)],
+    }
+
+
+def refused_plan_json(refused: RefusedInstance) -> dict[str, Any]:
+    """An instance that was refused: no command line, nothing granted, and the reason."""
+    request = refused.request
+    return {
+        "model": request.id,
+        "replica": refused.replica,
+        "engine": request.engine.name,
+        "fingerprint": None,
+        "argv": [],
+        "environment": {},
+        "asked": _asked_json(request),
+        "granted": None,
+        "fit": None,
+        "speculation": {
+            "asked": request.spec.mode,
+            "resolved": None,
+            "depth": None,
+            "drafter": None,
+            "reason": None,
+        },
+        "reasons": [reason_json(refused.failure.reason)],
+    }
+
+
+def asked_speculation(plan: LaunchPlan) -> str | None:
+    """The mode of the policy; None when the model's own arguments drive speculation (05 §1.6)."""
+    return None if plan.spec.resolved == "user" else plan.spec.requested
+
+
+def granted_cache_json(cache_types: tuple[str | None, str | None]) -> dict[str, str]:
+    """The cache types that are passed, or the engine's own where none is."""
+    key, value = cache_types
+    return {"k": key or ENGINE_CACHE_TYPE, "v": value or ENGINE_CACHE_TYPE}
+
+
+def _planned_json(instance: LaunchPlan | RefusedInstance) -> dict[str, Any]:
+    if isinstance(instance, RefusedInstance):
+        return refused_plan_json(instance)
+    return instance_plan_json(instance)
+
+
+def _asked_json(request: ModelRequest) -> dict[str, Any]:
+    key, value = request.cache_type
+    return {
+        "context": request.n_ctx or AUTO,
+        "slots": request.slots,
+        "kv_cache": {"k": key or AUTO, "v": value or AUTO},
+        "speculation": request.spec.mode,
+        "offload": _offload_json(request),
+    }
+
+
+def _granted_json(plan: LaunchPlan) -> dict[str, Any]:
+    return {
+        # 0 leaves the length to the engine; the number is known when the instance runs.
+        "context": plan.context or None,
+        "slots": plan.slots,
+        "kv_cache": granted_cache_json(plan.cache_types),
+        "speculation": plan.spec.resolved,
+        "offload": _offload_json(plan.request),
+        "devices": sorted(plan.fit.budget_bytes),
+    }
+
+
+def _offload_json(request: ModelRequest) -> str | dict[str, int]:
+    if request.memory_mode == "auto" or request.gpu_layers < 0:
+        return AUTO
+    if request.gpu_layers == 0:
+        return "none"
+    return {"gpu_layers": request.gpu_layers, "cpu_experts": request.n_cpu_moe}
+
+
+def _fit_json(fit: FitPlan) -> dict[str, Any]:
+    return {
+        "budget_bytes": dict(fit.budget_bytes),
+        "total_bytes": dict(fit.total_bytes),
+        "lines": [
+            {"device": line.device, "label": line.label, "bytes": line.bytes, "basis": line.basis}
+            for line in fit.lines
+        ],
+        "fits": fit.fits,
+    }
+
+
+def _decision_json(spec: SpecDecision) -> dict[str, Any]:
+    return {
+        "asked": None if spec.resolved == "user" else spec.requested,
+        "resolved": spec.resolved,
+        # Policies with a draft depth or a drafter are refused by the manifest, so neither exists yet.
+        "depth": None,
+        "drafter": None,
+        "reason": optional_reason_json(spec.reason),
+    }

@@ -1,0 +1,38 @@
+"""The manifest for commands that work without a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from framework.commands.context import manifest_path, read_settings
+from framework.commands.failure import BAD_INPUT, CommandFailed
+from framework.commands.output import note
+from framework.manifest.load import Loaded, load_manifest
+from framework.settings import Settings
+from framework.values.manifest import Manifest
+from framework.values.problem import Problem
+
+
+def load(path: Path, settings: Settings) -> Loaded:
+    """Read and check a manifest, with the environment and the overrides of this process."""
+    return load_manifest(path, os.environ, overrides=settings.overrides())
+
+
+def require_manifest(flag: Path | None) -> Manifest:
+    """The manifest, without errors. Raises CommandFailed with the first error; `check` shows all."""
+    settings = read_settings()
+    loaded = load(manifest_path(settings, flag), settings)
+    if loaded.manifest is None:
+        raise broken_manifest(loaded.problems)
+    for problem in loaded.problems:
+        note(f"warning: {problem.sentence}")
+    return loaded.manifest
+
+
+def broken_manifest(problems: Iterable[Problem]) -> CommandFailed:
+    """The end of a command that needs a good manifest."""
+    errors = [problem for problem in problems if problem.severity == "error"]
+    more = f"(more errors: {len(errors) - 1}; see `paddock check`)" if len(errors) > 1 else ""
+    return CommandFailed(BAD_INPUT, errors[0].sentence, more)

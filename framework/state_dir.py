@@ -1,0 +1,169 @@
+"""The private directory of one manager: where it lies, that it is private, who holds it (01 §2.11).
+
+`app` opens and locks it for the life of `up` and leaves the token and the bound address in it; the commands
+read both. Refuses a directory of another user and one that others may enter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from framework.values.reason import Reason
+
+PRIVATE_DIR = 0o700
+PRIVATE_FILE = 0o600
+OTHERS = 0o077
+PATH_DIGITS = 12
+TOKEN_BYTES = 32
+# A token has 43 characters and an address fewer than 300; more than this is not a file of ours.
+SMALL_FILE_BYTES = 4096
+
+TOKEN_FILE = "token"
+LISTENER_FILE = "listen"
+LOCK_FILE = "lock"
+ELSEWHERE = "Set PADDOCK_STATE_DIR to a directory of your own."
+
+
+class StateDirError(Exception):
+    """The directory cannot be used; the text says why and what to do."""
+
+
+def locate(manifest: Path, chosen: Path | None) -> Path:
+    """The state directory of a manifest: the chosen one, or one of its own named after its real path."""
+    if chosen is not None:
+        return chosen.absolute()
+    real = os.path.realpath(manifest)
+    name = hashlib.sha256(os.fsencode(real)).hexdigest()[:PATH_DIGITS]
+    return platformdirs.user_state_path("paddock", appauthor=False) / name
+
+
+def prepare(directory: Path) -> None:
+    """Make the directory and make sure that it is private. Raises StateDirError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    except OSError as error:
+        raise StateDirError(f"Cannot make the state directory {directory}: {_text(error)}.") from error
+    fault = find_fault(directory)
+    if fault is not None:
+        raise StateDirError(f"{fault.message} {fault.remedy}")
+
+
+def find_fault(directory: Path) -> Reason | None:
+    """Why an existing directory cannot be trusted; None when it can."""
+    try:
+        link, real = directory.lstat(), directory.stat()
+    except OSError as error:
+        return _fault(f"The state directory {directory} cannot be used: {_text(error)}.", ELSEWHERE)
+    if not stat.S_ISDIR(real.st_mode):
+        return _fault(f"The state directory {directory} is not a directory.", f"Remove it. {ELSEWHERE}")
+    if {link.st_uid, real.st_uid} != {os.geteuid()}:
+        return _fault(f"The state directory {directory} belongs to another user.", ELSEWHERE)
+    if real.st_mode & OTHERS:
+        return _fault(
+            f"Other users may enter the state directory {directory}.", f"Run `chmod 700 {directory}`."
+        )
+    return None
+
+
+@contextmanager
+def hold(directory: Path) -> Iterator[None]:
+    """Hold the directory: no second `up` starts on it. The end of the process lets go, however it ends."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(directory / LOCK_FILE, flags, PRIVATE_FILE)
+    except OSError as error:
+        raise StateDirError(f"Cannot lock the state directory {directory}: {_text(error)}.") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateDirError(_held_text(directory, handle)) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+        os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def new_token(directory: Path) -> str:
+    """Write a fresh token that proves the operator, and return it."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    _write(directory / TOKEN_FILE, token)
+    return token
+
+
+def record_listener(directory: Path, address: str) -> None:
+    """Leave the bound address, so that commands find the server even while the manifest is broken."""
+    _write(directory / LISTENER_FILE, address)
+
+
+def forget(directory: Path) -> None:
+    """Remove token and address at the end of `up`; what is already gone is fine."""
+    for name in (TOKEN_FILE, LISTENER_FILE):
+        with contextlib.suppress(OSError):
+            (directory / name).unlink()
+
+
+def read_token(directory: Path) -> str | None:
+    """The token of the running server; None when there is none or the directory cannot be trusted."""
+    return _read(directory, TOKEN_FILE)
+
+
+def read_listener(directory: Path) -> str | None:
+    """The address of the running server; None as for `read_token`."""
+    return _read(directory, LISTENER_FILE)
+
+
+def _held_text(directory: Path, handle: int) -> str:
+    pid = os.pread(handle, SMALL_FILE_BYTES, 0).decode("ascii", "replace")
+    holder = f"Process {pid}" if pid.isdecimal() else "Another process"
+    return f"{holder} already runs this manifest with the state directory {directory}; stop it first."
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a private file in one step: readers see the old text or the new one."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(temporary, flags, PRIVATE_FILE)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        raise StateDirError(f"Cannot write {path}: {_text(error)}.") from error
+
+
+def _read(directory: Path, name: str) -> str | None:
+    if find_fault(directory) is not None:
+        return None
+    # Non-blocking: a pipe in the file's place must not make us wait for a writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        handle = os.open(directory / name, flags)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid() or found.st_mode & OTHERS or not stat.S_ISREG(found.st_mode):
+            return None
+        text = file.read(SMALL_FILE_BYTES).decode("utf-8", "replace").strip()
+    return text or None
+
+
+def _fault(message: str, remedy: str) -> Reason:
+    return Reason("state_dir_unusable", message, remedy, "error")
+
+
+def _text(error: OSError) -> str:
+    return error.strerror or type(error).__name__

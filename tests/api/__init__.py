@@ -1,0 +1,1 @@
+"""Tests of the JSON API: its shapes, its routes, who may call them."""

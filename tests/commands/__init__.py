@@ -1,0 +1,1 @@
+"""Tests of the commands: what they print, where, and how they end."""

@@ -1,0 +1,90 @@
+"""When a command that was given has come to its end: decided from the model's state and its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from framework.api.shapes import model_json
+from framework.commands.waiting import IDLE_LIMIT_S, Command, describe, judge
+from framework.values.instance import LoadProgress, State
+from tests.api import samples
+
+
+def model(state: State, *, replacing: bool = False, **changes: Any) -> dict[str, Any]:
+    """A model whose one instance is in this state."""
+    document = model_json(samples.model("chat", samples.instance(state=state, **changes), state=state))
+    return {**document, "replacing": replacing}
+
+
+def event(kind: str, message: str = "happened") -> dict[str, Any]:
+    return {"kind": kind, "message": message, "reason": {"message": message, "remedy": "Do this."}}
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "events", "done"),
+    [
+        pytest.param("load", State.READY, [], True, id="already-up"),
+        pytest.param("load", State.STARTING, [], False, id="on-its-way"),
+        pytest.param("load", State.STOPPED, [], False, id="not-begun"),
+        pytest.param("reload", State.READY, [], False, id="still-the-old-one"),
+        pytest.param("reload", State.READY, ["ready"], True, id="the-new-one"),
+        pytest.param("reload", State.READY, ["replaced"], True, id="replaced"),
+        pytest.param("unload", State.DRAINING, [], False, id="draining"),
+        pytest.param("unload", State.READY, [], False, id="not-yet"),
+    ],
+)
+def test_state_and_events_decide_whether_it_is_done(
+    command: Command, state: State, events: list[str], done: bool
+) -> None:
+    outcome = judge(command, model(state), [event(kind) for kind in events], waited_s=0)
+    assert (outcome is not None and outcome.ok) is done
+
+
+def test_unload_is_done_when_no_process_is_left() -> None:
+    outcome = judge("unload", model(State.STOPPED, pid=None), [], waited_s=0)
+    assert outcome is not None
+    assert outcome.ok
+
+
+def test_unload_is_not_done_while_a_process_lives() -> None:
+    assert judge("unload", model(State.STOPPED, pid=4711), [], waited_s=60) is None
+
+
+@pytest.mark.parametrize("kind", ["refused", "start_failed", "crash_loop", "rolled_back", "unkillable"])
+def test_failure_since_the_command_ends_it_with_its_reason(kind: str) -> None:
+    outcome = judge("load", model(State.BACKOFF), [event(kind, "no memory")], waited_s=0)
+    assert outcome is not None
+    assert not outcome.ok
+    assert outcome.reason == {"message": "no memory", "remedy": "Do this."}
+
+
+@pytest.mark.parametrize("state", [State.STOPPED, State.FAILED, State.BACKOFF])
+def test_model_that_stays_down_counts_as_failed_after_a_while(state: State) -> None:
+    assert judge("load", model(state), [], waited_s=IDLE_LIMIT_S) is None
+    outcome = judge("load", model(state), [], waited_s=IDLE_LIMIT_S + 0.1)
+    assert outcome is not None
+    assert not outcome.ok
+    assert outcome.reason is not None
+
+
+def test_long_load_never_counts_as_failed() -> None:
+    assert judge("load", model(State.STARTING), [], waited_s=3600) is None
+
+
+def test_replacement_in_progress_is_not_ready() -> None:
+    assert judge("load", model(State.READY, replacing=True), [], waited_s=0) is None
+
+
+def test_progress_is_told_in_steps() -> None:
+    texts = {
+        describe(model(State.STARTING, progress=LoadProgress("mapping", done, 2**30, done / 2**30)))
+        for done in range(0, 2**30, 2**20)
+    }
+    assert len(texts) == 10
+    assert "starting, 50 % of 1.0 GiB" in texts
+
+
+def test_draining_tells_how_many_requests_are_left() -> None:
+    assert describe(model(State.DRAINING, inflight=3)) == "draining, 3 requests in flight"
