@@ -1,0 +1,72 @@
+# `make up` serves the demo, `make test` runs every test. Both install what they need into .venv, once.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.paddock-
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test quick lint bench clean fetch chromium
+
+help:
+	@echo 'make up      serve the models of serve.toml: endpoint and dashboard on http://127.0.0.1:8080'
+	@echo 'make test    every test: real engine, real model, real browser'
+	@echo 'make quick   the tests that need neither engine nor browser'
+	@echo 'make lint    format, lint, types, import directions'
+	@echo 'make bench   measurements'
+	@echo 'make setup   install everything for working on the code'
+	@echo 'make clean   remove what was built; keeps models and downloads'
+
+setup: $(STAMP)engine $(STAMP)test $(STAMP)dev fetch
+
+up: $(STAMP)engine fetch
+	@exec $(BIN)/paddock up $(ARGS)
+
+test: $(STAMP)engine $(STAMP)test fetch chromium
+	$(BIN)/python -m pytest $(ARGS)
+
+quick: $(STAMP)test
+	$(BIN)/python -m pytest -m 'not engine and not browser' $(ARGS)
+
+lint: $(STAMP)test $(STAMP)dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)test
+	@$(BIN)/python -m bench.manifest_speed
+	@$(BIN)/python -m bench.apply_latency
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# The demo model and htmx; a file that is there and unchanged is not fetched again.
+fetch: $(STAMP)created
+	@$(BIN)/python tools/fetch.py model assets
+
+chromium:
+	@sh tools/ensure_chromium.sh
+
+# The stamp, and not the interpreter, says that the environment is whole: a failed `venv` leaves an interpreter.
+$(STAMP)created:
+	@for python in $(PYTHONS); do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        "$$python" -m venv $(VENV) && touch $@ && exit 0; exit 1; \
+	    fi; \
+	done; \
+	echo 'make: no Python 3.11 or newer found; install one, or name it: make PYTHON=/path/to/python3' >&2; exit 1
+
+$(STAMP)engine: $(STAMP)created pyproject.toml constraints.txt
+	$(PIP_INSTALL) --editable '.[engine]'
+	@sh tools/ensure_engine.sh $(BIN)/python
+	@touch $@
+
+$(STAMP)test: $(STAMP)created pyproject.toml constraints.txt
+	$(PIP_INSTALL) --editable '.[test]'
+	@touch $@
+
+$(STAMP)dev: $(STAMP)created pyproject.toml constraints.txt
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@

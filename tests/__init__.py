@@ -1,0 +1,1 @@
+"""The tests of Paddock; the tree mirrors the packages they test."""

@@ -1,0 +1,1 @@
+"""Helpers of the tests: waiting, running the product as a process, small model files."""
