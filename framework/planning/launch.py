@@ -15,9 +15,9 @@ from framework.engines.command_line import LineInputs, build_sections
 from framework.engines.fingerprint import fingerprint
 from framework.engines.granted import grant
 from framework.engines.library_path import LibraryPath
+from framework.models.file_set import FileSet
 from framework.planning.speculation import resolve_speculation
 from framework.values.engine import Capabilities, EngineBinary, FileId
-from framework.models.file_set import FileSet
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest
@@ -111,8 +111,8 @@ def _notes(request: ModelRequest, facts: LaunchFacts, asked: int) -> list[Reason
         notes.append(
             Reason(
                 "context_above_training",
-                f"The context of {asked} tokens is above the {facts.context_train} tokens the model was trained"
-                " for; the engine caps each slot there.",
+                f"The context of {asked} tokens is above the {facts.context_train} tokens the model was"
+                " trained for; the engine caps each slot there.",
                 "Ask for a shorter context, or extend it with rope flags in engine_args.",
                 "warning",
                 {"asked_tokens": asked, "trained_tokens": facts.context_train},

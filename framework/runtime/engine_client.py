@@ -17,6 +17,8 @@ HEALTH_TIMEOUT_S = 2.0
 PROPS_TIMEOUT_S = 5.0
 # 15 §5: /slots waits for the running batch; a sample that takes longer is stale, not lost.
 SLOTS_TIMEOUT_S = 3.0
+# 07 §9.2 step 6: a living server on the loopback accepts in less than this, a dead one refuses at once.
+CONNECT_TIMEOUT_S = 0.15
 ANSWER_LIMIT_BYTES = 8 * 2**20
 OK = 200
 
@@ -75,3 +77,14 @@ class EngineClient:
                     return answer.status, json.loads(raw) if raw else None
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             return None, None
+
+
+async def accepts(url: str) -> bool:
+    """Whether the port of an engine's base URL takes a connection now."""
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True

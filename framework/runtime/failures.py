@@ -24,6 +24,9 @@ ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
 REJECTED = re.compile(
     r"(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)", re.IGNORECASE
 )
+LIBRARY = re.compile(r"error while loading shared libraries: ([^:\s]+)")
+# What a shell, and our own launcher, end with when a program cannot be executed or is not there.
+CANNOT_RUN = (126, 127)
 SIGNAL_NAMES = {
     4: "SIGILL",
     6: "SIGABRT",
@@ -227,13 +230,15 @@ def _rejected(end: StartEnd) -> Told | None:
 
 
 def _library(end: StartEnd) -> Told | None:
-    if "error while loading shared libraries" in end.text or end.exit_code in (126, 127):
-        return (
-            "library_missing",
-            f"{end.plan.engine.entry} cannot be run: a file or a runtime library is missing.",
-            "Reinstall the engine, or name another one in engines.NAME.binary.",
-        )
-    return None
+    missing = LIBRARY.search("\n".join(end.lines[-SEARCH_LINES:]))
+    if missing is None and end.exit_code not in CANNOT_RUN:
+        return None
+    what = f"the library {missing.group(1)}" if missing else "the program, its interpreter or a library"
+    return (
+        "library_missing",
+        f"{end.plan.engine.entry} cannot be run: {what} is missing.",
+        "Install what is missing, or name another engine in engines.NAME.binary.",
+    )
 
 
 def _memory(end: StartEnd) -> Told | None:

@@ -24,7 +24,7 @@ LINE_LIMIT = 4_000
 FILE_LIMIT_BYTES = 16 * 2**20
 # With the limit above: what one replica may keep on disk. The last starts explain a night.
 FILES_KEPT = 10
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 # Engines print the last characters of their key behind asterisks.
 KEY_END = re.compile(r"\*{4}\S+")
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")

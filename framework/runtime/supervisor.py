@@ -11,22 +11,20 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
+from framework.runtime import refusals
 from framework.runtime.ending import Stop, StopMode
+from framework.runtime.engine_client import accepts
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
-from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.lease import FailureKind, Lease, RetryVerdict
 from framework.runtime.replica import Replica
 from framework.runtime.shop import Shop
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest
 
-# 08 §2.4: `Retry-After` when nothing is known, and its least value.
-RETRY_UNKNOWN_S = 5.0
-RETRY_LEAST_S = 1.0
 # 07 §9.2: what the exit of a dead child may take to be seen.
 EXIT_SEEN_S = 1.0
-PROBE_S = 0.15
 # Longer than this and the client had better come back than hold its connection (07 §9.2 step 8).
 SHORT_DELAY_S = 1.0
 RETRYABLE_KINDS = frozenset({"connect", "read", "write", "close", "protocol", "early_end"})
@@ -151,7 +149,8 @@ class Supervisor:
                     waiter = self._queue()
                 left_s = waiter.since_s + limit_s - time.monotonic()
                 if left_s <= 0:
-                    raise self._loading_too_long()
+                    progress = next((i.progress() for i in self._current()), None)
+                    raise refusals.loading_too_long(self.request.id, progress, self._eta_s())
                 waiter.wake.clear()
                 try:
                     await asyncio.wait_for(waiter.wake.wait(), left_s)
@@ -177,7 +176,7 @@ class Supervisor:
         if instance is None or not instance.serving:
             return self._after_exit(lease)
         # 6
-        if await _accepts(lease.base_url):
+        if await accepts(lease.base_url):
             return RetryVerdict(instance.serving)
         if instance.running is not None:
             await asyncio.wait({instance.running.child.exited}, timeout=EXIT_SEEN_S)
@@ -186,18 +185,18 @@ class Supervisor:
         return self._after_exit(lease)
 
     def _after_exit(self, lease: Lease) -> RetryVerdict:
-        if any(replica.current and replica.current.serving for replica in self.replicas):
+        if any(instance.serving for instance in self._current()):
             return RetryVerdict(True)
         current = self.replicas[lease.replica].current if lease.replica < len(self.replicas) else None
         if current is None or current.state in (State.STOPPED, State.FAILED):
             return RetryVerdict(False, "connection_lost")
         rest_s = current.view().retry_in_s or 0.0
         if rest_s > SHORT_DELAY_S:
-            return RetryVerdict(False, "instance_restarting", max(RETRY_LEAST_S, rest_s))
+            return RetryVerdict(False, "instance_restarting", refusals.retry_after_s(rest_s))
         return RetryVerdict(True)
 
     def _lease(self, key: str | None) -> Lease | None:
-        ready = [r.current for r in self.replicas if r.current is not None and r.current.serving]
+        ready = [instance for instance in self._current() if instance.serving]
         if not ready or self._shop.shutting_down:
             return None
         last = self._last_replica.get(key)
@@ -209,97 +208,64 @@ class Supervisor:
     def _start_for_request(self) -> None:
         """A request came and nothing is ready: start, or raise why not."""
         if self._shop.shutting_down:
-            raise LeaseRefused("shutting_down", "The server is shutting down.", retry_after_s=RETRY_UNKNOWN_S)
+            raise refusals.shutting_down()
         if self.removed:
-            raise LeaseRefused("model_unloaded", f"Model {self.request.id!r} is no longer in the manifest.")
-        states = {replica.current.state for replica in self.replicas if replica.current is not None}
+            raise refusals.removed(self.request.id)
+        states = {instance.state for instance in self._current()}
         if State.BACKOFF in states:
             self._hurry()
             return
         if any(replica.coming for replica in self.replicas):
             return
         if self.stopped_by_command or self.request.live.load == "manual":
-            raise self._not_loaded()
+            raise refusals.not_loaded(self.request.id, by_command=self.stopped_by_command)
         failed = [r for r in self.replicas if r.current is not None and r.current.state is State.FAILED]
         # A start that was refused without a process costs nothing to try again.
         if any(self._still_failed(replica) and not replica.refused_start for replica in failed):
-            raise self._load_failed()
+            raise refusals.load_failed(self.request.id, self._last_error())
         self.start("a request")
 
     def _hurry(self) -> None:
         delays = [(r, r.current.view().retry_in_s or 0.0) for r in self.replicas if r.current is not None]
         for replica, rest_s in delays:
             if rest_s > SHORT_DELAY_S and not replica.hurry():
-                raise LeaseRefused(
-                    "instance_restarting",
-                    f"Model {self.request.id!r} crashed and is started again in {rest_s:.0f} s.",
-                    retry_after_s=max(RETRY_LEAST_S, rest_s),
-                    reason=self._last_error(),
-                )
+                raise refusals.restarting(self.request.id, rest_s, self._last_error())
 
     def _wait_limit_s(self) -> float:
         """How long a request may wait now; raises when it must not wait (any longer)."""
         live = self.request.live
-        current = [r.current for r in self.replicas if r.current is not None]
-        states = {instance.state for instance in current}
+        states = {instance.state for instance in self._current()}
         if self._shop.shutting_down:
-            raise LeaseRefused("shutting_down", "The server is shutting down.", retry_after_s=RETRY_UNKNOWN_S)
+            raise refusals.shutting_down()
         if any(replica.incoming for replica in self.replicas) or State.BACKOFF in states:
             return live.queue_timeout_s
         if states & LOADING or any(replica.busy for replica in self.replicas):
             return live.load_timeout_s
         if State.FAILED in states:
-            raise self._load_failed()
+            raise refusals.load_failed(self.request.id, self._last_error())
         if self.removed:
-            raise LeaseRefused("model_unloaded", f"Model {self.request.id!r} is no longer in the manifest.")
-        raise self._not_loaded()
+            raise refusals.removed(self.request.id)
+        if self.stopped_by_command or live.load == "manual":
+            raise refusals.not_loaded(self.request.id, by_command=self.stopped_by_command)
+        # What was waited for has been called off by a newer command; the request still wants the model.
+        self.start("a request")
+        return live.load_timeout_s
 
     def _queue(self) -> Waiter:
-        limit = self.request.live.max_queue
-        if len(self._waiters) >= limit or self._shop.waiting >= self._shop.server.max_waiting:
-            raise LeaseRefused(
-                "queue_full",
-                f"{len(self._waiters)} requests wait for model {self.request.id!r} already (limit {limit},"
-                f" {self._shop.server.max_waiting} over all models).",
-                retry_after_s=self._retry_after_s(),
-            )
+        waiting, limit = len(self._waiters), self.request.live.max_queue
+        over_all = self._shop.server.max_waiting
+        if waiting >= limit or self._shop.waiting >= over_all:
+            raise refusals.queue_full(self.request.id, waiting, limit, over_all, self._eta_s())
         waiter = Waiter()
         self._waiters.append(waiter)
         self._shop.waiting += 1
         self._shop.events.touch()
         return waiter
 
-    # Refusals
-
-    def _loading_too_long(self) -> LeaseRefused:
-        progress = next((r.current.progress() for r in self.replicas if r.current is not None), None)
-        return LeaseRefused(
-            "model_loading",
-            f"Model {self.request.id!r} is still loading.",
-            retry_after_s=self._retry_after_s(),
-            progress=progress,
-        )
-
-    def _not_loaded(self) -> LeaseRefused:
-        why = "it was unloaded by command" if self.stopped_by_command else 'its manifest says load = "manual"'
-        return LeaseRefused(
-            "model_not_loaded",
-            f"Model {self.request.id!r} is not loaded: {why}. `paddock load` loads it.",
-        )
-
-    def _load_failed(self) -> LeaseRefused:
-        reason = self._last_error()
-        text = f"{reason.message} {reason.remedy}".strip() if reason else "See `paddock status`."
-        return LeaseRefused(
-            "model_load_failed", f"Model {self.request.id!r} failed to load: {text}", reason=reason
-        )
+    # What is known of a load
 
     def _last_error(self) -> Reason | None:
-        return next((r.current.last_error for r in self.replicas if r.current and r.current.last_error), None)
-
-    def _retry_after_s(self) -> float:
-        eta_s = self._eta_s()
-        return max(RETRY_LEAST_S, eta_s) if eta_s is not None else RETRY_UNKNOWN_S
+        return next((i.last_error for i in self._current() if i.last_error), None)
 
     def _eta_s(self) -> float | None:
         """Rest of a load from the time the last one took; None when nothing loads or nothing is known."""
@@ -362,6 +328,9 @@ class Supervisor:
             waiter.wake.set()
         self._shop.events.touch()
 
+    def _current(self) -> list[Instance]:
+        return [replica.current for replica in self.replicas if replica.current is not None]
+
     def _find(self, lease: Lease) -> Instance | None:
         for replica in self.replicas:
             for instance in _instances(replica):
@@ -398,15 +367,3 @@ def _instances(replica: Replica) -> list[Instance]:
 def _is_gone(replica: Replica) -> bool:
     instance = replica.current
     return not replica.busy and (instance is None or instance.state in (State.STOPPED, State.FAILED))
-
-
-async def _accepts(url: str) -> bool:
-    """Whether the engine's port takes a connection now (07 §9.2 step 6)."""
-    port = int(url.rsplit(":", 1)[1])
-    try:
-        async with asyncio.timeout(PROBE_S):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True

@@ -75,7 +75,7 @@ class EventLog:
     def recent(
         self, *, model: str | None = None, kind: str | None = None, since: int = 0, limit: int = 100
     ) -> list[Event]:
-        """The newest `limit` events with an id above `since`, oldest first, optionally of one model or kind."""
+        """The newest `limit` events above id `since`, oldest first, optionally of one model or kind."""
         logs = self._by_model.values() if model is None else [self._by_model.get(model, deque())]
         found = [e for events in logs for e in events if e.id > since and kind in (None, e.kind)]
         found.sort(key=lambda event: event.id)

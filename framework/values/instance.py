@@ -57,7 +57,7 @@ class LoadProgress:
 
 @dataclass(frozen=True)
 class ExitInfo:
-    """The end of a process. `code` is negative for a signal; `hard` marks a fault of the program (06 §12.4)."""
+    """The end of a process. `code` is negative for a signal; `hard`: the program broke (06 §12.4)."""
 
     code: int | None
     hard: bool

@@ -11,7 +11,7 @@ DIGEST_HEX = 12
 
 
 def file_name(name: str) -> str:
-    """The name percent-encoded (all but letters, digits, `-`, `_`); a long one is cut and ends in a digest."""
+    """The name percent-encoded (all but letters, digits, `-`, `_`); a long one ends in a digest."""
     encoded = quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
     if len(encoded) <= LONGEST_BYTES:
         return encoded

@@ -70,7 +70,7 @@ class LaunchPlan:
     sections: tuple[Section, ...]
     env: Mapping[str, str]
     context: int
-    """Tokens per instance; what the model was trained for where nothing was asked, 0 when neither is known."""
+    """Tokens per instance; what the model was trained for where nothing was asked, 0 if unknown."""
     slots: int
     unified: bool
     cache_types: tuple[str | None, str | None]

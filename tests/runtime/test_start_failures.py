@@ -35,7 +35,7 @@ from tests.runtime.conftest import FleetRig, alive, changed, request_for
         pytest.param(
             {"exit_code": 127, "stderr": ["x: error while loading shared libraries: libfoo.so"]},
             "library_missing",
-            "runtime library",
+            "libfoo.so",
             id="library-missing",
         ),
         pytest.param(
