@@ -1,8 +1,7 @@
 """Paddock: serve many GGUF models from one declarative file.
 
-The packages below are ordered; an import never points backwards (see DESIGN.md and the import contracts
-in pyproject.toml): values, manifest, models, hardware, engines, planning, reconcile, runtime, proxy, api,
-dashboard, app, commands.
+The packages are ordered and an import never points backwards; the contracts in pyproject.toml say how, and
+framework/runtime/DESIGN.md tells the way from a saved file to a changed process.
 """
 
 __version__ = "0.1.0"

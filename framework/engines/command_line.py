@@ -125,8 +125,9 @@ def _switch(wanted: bool, flag: str) -> tuple[str, ...]:
 
 
 def _context(line: LineInputs) -> tuple[str, ...]:
-    """Row 6. An explicit 0 means the whole native window and forbids the fit step to shrink it, so an automatic
-    context is left out wherever the fit step runs: until memory is planned, it alone knows what fits."""
+    """Row 6. An explicit 0 means the whole native window and forbids the fit step to shrink it, so an
+    automatic context is left out wherever that step runs: until memory is planned, it alone knows what fits.
+    """
     if line.context == 0 and line.fit:
         return ()
     return ("-c", str(line.context))

@@ -1,7 +1,8 @@
 """Run a binary for an answer: bounded time, bounded output, nothing left behind.
 
 Used for `--help`, `--version` and `--list-devices`. Such a process may hold a device context, so it gets
-its own process group, and the whole group is killed when the time is up or the caller is cancelled.
+its own process group, the whole group is killed when the time is up or the caller is cancelled, and the
+system kills it when the manager itself is killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+
+from framework.engines.tether import CANNOT_EXECUTE, CANNOT_RUN, NOT_FOUND, tethered
 
 # The longest real help text is some 60 kB; whatever prints more is not answering.
 OUTPUT_LIMIT_BYTES = 2**20
@@ -73,7 +76,7 @@ async def process_output(argv: Sequence[str], env: Mapping[str, str], *, timeout
     try:
         transport, collector = await loop.subprocess_exec(
             _Collector,
-            *argv,
+            *tethered(list(argv)),
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -93,7 +96,10 @@ async def process_output(argv: Sequence[str], env: Mapping[str, str], *, timeout
     finally:
         await _end(transport, collector)
     code = None if fault else transport.get_returncode()
-    return ProcessOutput(code, collector.text(STDOUT), collector.text(STDERR), fault)
+    stderr = collector.text(STDERR)
+    if code in (CANNOT_RUN, NOT_FOUND) and stderr.startswith(CANNOT_EXECUTE):
+        return ProcessOutput(None, fault=f"could not be started: {stderr.rpartition(': ')[2].strip()}")
+    return ProcessOutput(code, collector.text(STDOUT), stderr, fault)
 
 
 async def _end(transport: asyncio.SubprocessTransport, collector: _Collector) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from pathlib import Path
 
 import psutil
 
+from framework.engines.tether import tethered
 from framework.runtime.logs import LINE_LIMIT, LogBuffer
 
-TETHER = Path(__file__).with_name("tether.py")
 READ_SIZE = 64 * 1024
 # 07 §5.2: long enough for a server that finishes its batch, short enough for a person who waits.
 TERMINATE_WAIT_S = 5.0
@@ -58,12 +57,7 @@ class Child:
         To be called from the main thread: the parent-death signal follows the thread that forks.
         """
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-S",
-            str(TETHER),
-            str(os.getpid()),
-            *argv,
+            *tethered(list(argv)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

@@ -1,4 +1,6 @@
-"""Become another program that dies with the process that started us. Run as a script, never imported.
+"""Become another program that dies with the process that started us.
+
+Run as a script, by `engines.process_output` and `runtime.child`; they import `tethered` for the command line.
 
     python -I -S tether.py PARENT_PID PROGRAM [ARGUMENT ...]
 
@@ -7,18 +9,28 @@ process id and the request. A script of its own because the alternative, code be
 manager, can deadlock in a program with threads. Elsewhere than on Linux it only replaces itself.
 """
 
-import ctypes
+from __future__ import annotations
+
 import os
-import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
 # The shell's words for "found but not executable" and "not found".
 CANNOT_RUN, NOT_FOUND = 126, 127
+CANNOT_EXECUTE = "cannot execute "
+
+
+def tethered(argv: list[str]) -> list[str]:
+    """The command line that runs `argv` tied to this process. To be started from the main thread: the
+    kernel's signal follows the thread that forks."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *argv]
 
 
 def main(arguments: list[str]) -> None:
     """Tie to the parent, then exec. Returns never: it execs or exits."""
+    import ctypes
+    import signal
+
     parent, program = int(arguments[0]), arguments[1:]
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -28,7 +40,7 @@ def main(arguments: list[str]) -> None:
     try:
         os.execv(program[0], program)
     except OSError as error:
-        sys.stderr.write(f"cannot execute {program[0]}: {error.strerror}\n")
+        sys.stderr.write(f"{CANNOT_EXECUTE}{program[0]}: {error.strerror}\n")
         sys.stderr.flush()
         os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN)
 

@@ -1,0 +1,1 @@
+"""The OpenAI-compatible endpoint: routing, access, streaming, cancel, retry, errors (08)."""

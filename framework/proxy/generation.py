@@ -1,0 +1,272 @@
+"""One request's way to an instance and back: lease, attempt, clocks, one retry (08 §2.2, §3, §5, §6).
+
+Called by the handlers. A request is served in at most two attempts; the second only when the connection
+broke before the answer had begun and the fleet says so. The lease is given back on every path, before the
+fleet is asked for advice. Interruption comes from outside as a cancel of the running task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import orjson
+
+from framework.proxy.clocks import GenerationClock
+from framework.proxy.engine_errors import engine_refusal, error_of_engine, event_status
+from framework.proxy.errors import ProxyError, refused_lease, revoked_lease
+from framework.proxy.model_choice import ModelChoice
+from framework.proxy.records import ActiveRequest
+from framework.proxy.services import ProxyServices
+from framework.proxy.sse import SseReader
+from framework.proxy.stream_events import StreamEvent, read_event
+from framework.proxy.upstream import UpstreamAnswer, UpstreamLost
+from framework.runtime.lease import Lease, LeaseRefused, RetryVerdict, RevokeCode
+from framework.values.request import LiveSettings
+
+log = logging.getLogger(__name__)
+
+OK = 200
+LOST = RetryVerdict(retry=False, code="connection_lost")
+T = TypeVar("T")
+
+
+class Sink(Protocol):
+    """Where the events of a stream go."""
+
+    async def take(self, events: list[StreamEvent]) -> None:
+        """Events that arrived together, observed already. Returns when more may come."""
+        ...
+
+
+BuildBody = Callable[[Lease, LiveSettings], Mapping[str, Any]]
+"""The body for one attempt; called anew for each. May refuse by ProxyError."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request that is ready to be sent: which model, which route of the instance, which body."""
+
+    services: ProxyServices
+    request: ActiveRequest
+    choice: ModelChoice
+    path: str
+    build: BuildBody
+
+    @property
+    def live(self) -> LiveSettings:
+        """The model's live settings as the manifest has them now."""
+        found = self.services.current.manifest.models.get(self.choice.id, self.choice.request)
+        return found.live
+
+
+async def run_stream(job: Job, sink: Sink) -> None:
+    """Send a generation and hand its events to `sink` until its normal end. Raises ProxyError."""
+    await _with_lease(job, lambda lease: _stream_attempt(job, lease, sink))
+
+
+async def run_whole(job: Job) -> bytes:
+    """Send a request whose answer comes in one piece, and return its body. Raises ProxyError."""
+    return await _with_lease(job, lambda lease: _whole_attempt(job, lease))
+
+
+async def _with_lease(job: Job, attempt: Callable[[Lease], Awaitable[T]]) -> T:
+    retried = False
+    while True:
+        lease = await _acquire(job)
+        revoked = _watch(job, lease)
+        try:
+            return await attempt(lease)
+        except UpstreamLost as lost:
+            failure = lost
+        finally:
+            lease.revoked.remove_done_callback(revoked)
+            lease.release()
+        if lease.revoked.done() and not lease.revoked.cancelled():
+            raise revoked_lease(lease.revoked.result()) from failure
+        opened = job.request.state.opened
+        # The answer to a second failure is fixed, and asking might wait for a respawn (08 §5.4).
+        verdict = LOST if retried else await _report(job, lease, failure, opened=opened)
+        if opened or not verdict.retry:
+            raise _lost(verdict, opened=opened) from failure
+        retried = True
+        log.warning(
+            "%s: lost the connection to %s (%s: %s), trying once more",
+            job.request.id,
+            lease.instance,
+            failure.kind,
+            failure.detail,
+        )
+
+
+async def _report(job: Job, lease: Lease, failure: UpstreamLost, *, opened: bool) -> RetryVerdict:
+    return await job.services.fleet.report_failure(lease, failure.kind, opened=opened)
+
+
+async def _acquire(job: Job) -> Lease:
+    request, clock = job.request, job.services.clock
+    request.phase = "waiting"
+    began = clock()
+    try:
+        lease = await job.services.fleet.acquire(job.choice.id, key=request.key)
+    except LeaseRefused as refused:
+        raise refused_lease(refused) from refused
+    finally:
+        request.queue_s += clock() - began
+    request.replica = lease.replica
+    return lease
+
+
+def _watch(job: Job, lease: Lease) -> Callable[[asyncio.Future[RevokeCode]], None]:
+    """End the request when its lease is revoked; the callback, to be removed with the lease."""
+
+    def on_revoked(revoked: asyncio.Future[RevokeCode]) -> None:
+        if not revoked.cancelled():
+            job.request.scope.interrupt(revoked.result())
+
+    lease.revoked.add_done_callback(on_revoked)
+    return on_revoked
+
+
+def _lost(verdict: RetryVerdict, *, opened: bool) -> ProxyError:
+    """What a failure that is not retried means for the client (08 §5.4)."""
+    if verdict.code == "model_unloaded":
+        return revoked_lease("model_unloaded")
+    if opened:
+        return ProxyError(
+            "stream_interrupted",
+            "The connection to the engine broke in the middle of the answer. Nothing is repeated, since part "
+            "of it was sent.",
+        )
+    if verdict.code == "instance_restarting":
+        return ProxyError(
+            "instance_restarting",
+            "The engine of this model has crashed and is started again after a pause.",
+            retry_after_s=verdict.retry_after_s or 1.0,
+        )
+    return ProxyError(
+        "connection_lost",
+        "The connection to the engine was lost before it answered.",
+        retry_after_s=verdict.retry_after_s,
+    )
+
+
+async def _stream_attempt(job: Job, lease: Lease, sink: Sink) -> None:
+    clock = _start_clock(job)
+    answer = await _post(job, lease, clock)
+    try:
+        if answer.status != OK:
+            raise await _refusal(job, lease, answer, clock)
+        if not answer.is_event_stream:
+            raise ProxyError("upstream_protocol_error", "The engine did not answer with a stream.")
+        await _pump(job, lease, answer, clock, sink)
+    finally:
+        answer.close()
+
+
+async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, clock: GenerationClock, sink: Sink) -> None:
+    reader = SseReader(job.services.limits.line_limit_bytes)
+    state = job.request.state
+    while not state.done:
+        chunk = await _timed(job, clock, answer.read)
+        payloads = reader.feed(chunk) if chunk else reader.finish()
+        events = [event for payload in payloads if (event := read_event(payload)) is not None]
+        events, failed = _observe(job, lease, events, clock)
+        if events:
+            await sink.take(events)
+        if failed is not None:
+            raise failed
+        if not chunk:
+            break
+    if state.complete:
+        return
+    if not state.opened:
+        raise UpstreamLost("early_end", "the stream ended before it brought anything")
+    raise ProxyError("stream_truncated", "The engine ended its stream in the middle of the answer.")
+
+
+def _observe(
+    job: Job, lease: Lease, events: list[StreamEvent], clock: GenerationClock
+) -> tuple[list[StreamEvent], ProxyError | None]:
+    """Count events in, up to the end mark or an error; the events before it, and that error."""
+    request = job.request
+    for number, event in enumerate(events):
+        if event.kind == "error":
+            error = event.data["error"]
+            found = error if isinstance(error, dict) else {"message": error}
+            refusal = error_of_engine(event_status(error), found, model=lease.request, headers=lease.headers)
+            return events[:number], refusal
+        request.state.observe(event)
+        if event.kind == "done":
+            return events[:number], None
+        clock.saw_event(progress=event.kind == "progress")
+        if request.first_token_s is None and request.state.opened:
+            request.first_token_s = job.services.clock() - request.began_at_s
+            request.phase = "streaming"
+    return events, None
+
+
+async def _whole_attempt(job: Job, lease: Lease) -> bytes:
+    clock = _start_clock(job)
+    answer = await _post(job, lease, clock)
+    try:
+        if answer.status != OK:
+            raise await _refusal(job, lease, answer, clock)
+        limit = job.services.limits.answer_limit_bytes
+        return await _timed(job, clock, lambda: answer.read_all(limit))
+    finally:
+        answer.close()
+
+
+def _start_clock(job: Job) -> GenerationClock:
+    live = job.live
+    return GenerationClock(
+        job.services.clock(), first_token_s=live.first_token_timeout_s, stall_s=live.stall_timeout_s
+    )
+
+
+async def _post(job: Job, lease: Lease, clock: GenerationClock) -> UpstreamAnswer:
+    body = orjson.dumps(job.build(lease, job.live))
+    job.request.phase = "sent"
+    return await _timed(job, clock, lambda: job.services.upstream.post(lease, job.path, body))
+
+
+async def _refusal(job: Job, lease: Lease, answer: UpstreamAnswer, clock: GenerationClock) -> ProxyError:
+    limit = job.services.limits.error_limit_bytes
+    body = await _timed(job, clock, lambda: answer.read_all(limit, cut=True))
+    return engine_refusal(answer.status, body, model=lease.request, headers=lease.headers)
+
+
+async def _timed(job: Job, clock: GenerationClock, wait: Callable[[], Awaitable[T]]) -> T:
+    """One wait for the instance, within what the clock allows."""
+    now = job.services.clock
+    wait_s = clock.begin_wait(now())
+    if wait_s <= 0:
+        raise _too_slow(job, clock)
+    limit = asyncio.timeout(wait_s)
+    try:
+        async with limit:
+            result = await wait()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise _too_slow(job, clock) from error
+    clock.end_wait(now())
+    return result
+
+
+def _too_slow(job: Job, clock: GenerationClock) -> ProxyError:
+    live, table = job.live, f"models.{job.choice.id}.timeout"
+    if clock.code == "first_token_timeout":
+        return ProxyError(
+            "first_token_timeout",
+            f"No first token came within {live.first_token_timeout_s:g} s ({table}.first_token).",
+        )
+    return ProxyError(
+        "stream_stalled",
+        f"The engine stopped in the middle of the answer: nothing for {live.stall_timeout_s:g} s "
+        f"({table}.stall).",
+    )

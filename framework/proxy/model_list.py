@@ -1,0 +1,63 @@
+"""`/v1/models`: what a client can ask for, and in which state it is. Never wakes a model (cases PX-16)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from framework.proxy.access import may_use
+from framework.proxy.exchange import Exchange
+from framework.values.instance import InstanceView, ModelView
+
+OK = 200
+OWNER = "paddock"
+
+
+async def list_models(exchange: Exchange) -> None:
+    """All models that the caller may use, in declared order."""
+    created = int(exchange.services.current.loaded_at.timestamp())
+    entries = [
+        _entry(view, created)
+        for view in exchange.services.fleet.views()
+        if not view.removed and may_use(exchange.key, view.request)
+    ]
+    await exchange.answer.send_json(OK, orjson.dumps({"object": "list", "data": entries}))
+
+
+async def show_model(exchange: Exchange) -> None:
+    """One model, by id or alias."""
+    choice = exchange.choose_model(None)
+    created = int(exchange.services.current.loaded_at.timestamp())
+    views = exchange.services.fleet.views()
+    found = [_entry(view, created) for view in views if view.request.id == choice.id]
+    await exchange.answer.send_json(OK, orjson.dumps(found[0] if found else _bare_entry(choice.id, created)))
+
+
+def _bare_entry(model_id: str, created: int) -> dict[str, Any]:
+    return {"id": model_id, "object": "model", "created": created, "owned_by": OWNER}
+
+
+def _entry(view: ModelView, created: int) -> dict[str, Any]:
+    request = view.request
+    return {
+        **_bare_entry(request.id, created),
+        "aliases": list(request.live.aliases),
+        "display_name": request.live.display_name,
+        "status": view.state.value,
+        "meta": {"n_ctx": _context(view), "slots": request.slots, "vision": request.projector is not None},
+    }
+
+
+def _context(view: ModelView) -> int | None:
+    """Tokens over all slots: what runs, else what is planned, else what is asked; None while unknown."""
+    for instance in view.instances:
+        if context := _context_of(instance):
+            return context
+    return view.request.n_ctx or None
+
+
+def _context_of(instance: InstanceView) -> int | None:
+    if instance.result is not None and instance.result.context:
+        return instance.result.context
+    return instance.plan.context or None if instance.plan is not None else None
