@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from textwrap import shorten
 from typing import Any, Protocol
 
 from framework.manifest.load import Loaded
@@ -17,7 +18,7 @@ from framework.reconcile.actions import plan_actions
 from framework.reconcile.compare import request_digest
 from framework.reconcile.current import CurrentManifest
 from framework.telemetry.events import EventLog, utc_now
-from framework.values.action import ModelAction
+from framework.values.action import FieldChange, ModelAction
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest, ServerSettings
 from framework.values.problem import Problem
@@ -25,6 +26,8 @@ from framework.values.reason import Reason
 
 # These are read once, when the listener opens (01 §1.1).
 NEXT_UP_FIELDS = ("listen", "state_dir")
+# A template or a list of arguments may be long; an event is one line.
+LONGEST_VALUE = 60
 
 
 class Effects(Protocol):
@@ -92,7 +95,8 @@ class Reconciler:
             self._refuse(applied.loaded)
             return
         fixed, self.current.problems = bool(self.current.problems), problems
-        if manifest.sha256 == self.current.manifest.sha256:
+        # Not the digest of the text alone: a rotated key changes the manifest and no file of it.
+        if manifest == self.current.manifest:
             if asked or fixed:
                 self._events.record(
                     "manifest_loaded",
@@ -145,10 +149,9 @@ class Reconciler:
     def _report(self, manifest: Manifest, action: ModelAction) -> None:
         request = manifest.models.get(action.model)
         changes = [{"field": c.field, "effect": c.effect, "why": c.why} for c in action.changes]
-        names = ", ".join(f"{change.field} ({change.effect})" for change in action.changes)
         self._events.record(
             "applied",
-            f"{action.kind}: {names}" if names else action.kind,
+            f"{action.kind}: {', '.join(_told(change) for change in action.changes)}",
             model=action.model,
             data={
                 "action": action.kind,
@@ -179,6 +182,13 @@ def _counts(actions: Iterable[ModelAction]) -> dict[str, int]:
         elif action.changes:
             counts["changed"] += 1
     return counts
+
+
+def _told(change: FieldChange) -> str:
+    if change.field.startswith("models."):
+        return change.why
+    old, new = (shorten(str(value), LONGEST_VALUE, placeholder=" ...") for value in (change.old, change.new))
+    return f"{change.field} {old} -> {new}"
 
 
 def _problem(problem: Problem) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from hashlib import sha256
 from typing import Any
 
 from framework.engines.args import owns_speculation
+from framework.engines.redaction import is_secret_name
 from framework.planning.speculation import resolve_speculation
 from framework.values.action import FieldChange
 from framework.values.instance import InstanceView
+from framework.values.plan import REDACTED
 from framework.values.request import Effect, LiveSettings, ModelRequest
 
 # An exemption looks at both requests and at what runs, and says why the change does nothing, or "".
@@ -89,9 +91,14 @@ def _parts(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]
     elif isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):
-                yield f"{name}.{key}", before.get(key), after.get(key)
+                yield f"{name}.{key}", _shown(key, before), _shown(key, after)
     else:
         yield name, before, after
+
+
+def _shown(key: str, values: Mapping[str, Any]) -> Any:
+    """The value, unless its name says that it is a secret: changes are shown, logged and kept."""
+    return REDACTED if key in values and is_secret_name(key) else values.get(key)
 
 
 def _same_cache_type(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:

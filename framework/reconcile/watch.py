@@ -8,13 +8,13 @@ only when the files stay the same for a while longer.
 from __future__ import annotations
 
 import asyncio
-import glob
 import logging
 from collections.abc import Iterable
 from pathlib import Path
 
 from watchfiles import awatch
 
+from framework.manifest.includes import matching_files
 from framework.reconcile.apply import Reconciler
 
 log = logging.getLogger(__name__)
@@ -115,9 +115,9 @@ class Watcher:
         """The manifest, everything it includes, and whatever its patterns match now."""
         manifest = self._reconciler.current.manifest
         matched = [
-            Path(name)
+            path
             for pattern in manifest.include_patterns
-            for name in sorted(glob.glob(str(manifest.path.parent / pattern)))
+            for path in matching_files(manifest.path.parent, pattern)
         ]
         return tuple(dict.fromkeys((manifest.path, *manifest.files, *matched)))
 

@@ -169,6 +169,12 @@ def test_an_equal_request_is_no_change_whatever_runs(running: InstanceView) -> N
     assert compare_requests(BASE, replace(BASE), running) == ()
 
 
+def test_a_secret_in_the_environment_is_a_change_without_its_value(running: InstanceView) -> None:
+    new = replace(BASE, env={"HF_TOKEN": "s3cret", "OMP_NUM_THREADS": "2"})
+    changes = {change.field: change.new for change in compare_requests(BASE, new, running)}
+    assert changes == {"environment.HF_TOKEN": "<redacted>", "environment.OMP_NUM_THREADS": "2"}
+
+
 def test_nothing_running_means_nothing_to_restart() -> None:
     assert strongest_effect(compare_requests(BASE, replace(BASE, n_ctx=1), None)) == "nothing"
 

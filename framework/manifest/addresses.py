@@ -1,0 +1,82 @@
+"""`host:port` and device names as the manifest writes them."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any
+
+from framework.manifest.bad_value import BadValue
+from framework.values.manifest import Listener
+
+HIGHEST_PORT = 65535
+HOST = re.compile(
+    r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*"
+)
+PORT = re.compile(r"[0-9]{1,9}")
+DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+ADDRESS_FORM = f'host:port with a port from 1 to {HIGHEST_PORT}, as in "127.0.0.1:8080" or "[::1]:8080"'
+
+
+def parse_address(value: Any) -> Listener:
+    """A listener: name or address of a host, IPv6 in brackets, and a port."""
+    if not isinstance(value, str):
+        raise BadValue("wrong_type", ADDRESS_FORM)
+    host, colon, port = value.strip().rpartition(":")
+    if not colon or not PORT.fullmatch(port):
+        meant = f'"{value.strip()}:8080"' if HOST.fullmatch(value.strip()) and not port.isdigit() else ""
+        raise BadValue("bad_address", ADDRESS_FORM, suggestion=meant)
+    if not host:
+        any_host = f'"0.0.0.0:{port}" for every network, "127.0.0.1:{port}" for this machine only'
+        raise BadValue("bad_address", f"{ADDRESS_FORM}; the host is missing: {any_host}")
+    if not 1 <= int(port) <= HIGHEST_PORT:
+        raise BadValue("out_of_range", ADDRESS_FORM)
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if not _is_ipv6(host):
+            raise BadValue("bad_address", ADDRESS_FORM)
+    elif not HOST.fullmatch(host) or _looks_like_bad_ipv4(host):
+        meant = f'"[{host}]:{port}"' if _is_ipv6(host) else ""
+        raise BadValue("bad_address", ADDRESS_FORM, suggestion=meant)
+    return Listener(host, int(port))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host. Names other than `localhost` count as reachable."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def parse_device(value: Any) -> str:
+    """`auto`, `cpu`, a device as the engine lists it, or `rpc://host:port`."""
+    form = '"auto", "cpu", a device as the engine lists it ("CUDA0") or "rpc://host:port"'
+    if isinstance(value, str) and value.startswith("rpc://"):
+        try:
+            return f"rpc://{parse_address(value.removeprefix('rpc://'))}"
+        except BadValue:
+            raise BadValue("bad_device", form) from None
+    if not isinstance(value, str) or not DEVICE.fullmatch(value):
+        raise BadValue("bad_device", form)
+    return value
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _looks_like_bad_ipv4(host: str) -> bool:
+    if not re.fullmatch(r"[0-9.]+", host):
+        return False
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return True
+    return False

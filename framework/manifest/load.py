@@ -1,0 +1,117 @@
+"""The way into the package: a manifest file to a `Manifest` value, or to every problem that it has.
+
+Called by app, commands and the API. Nothing that is wrong with a file raises; a manifest without errors is
+complete and needs no further checks. Steps, in order: (1) read the file and those it includes, (2) check each
+table on its own, (3) overrides, (4) refusals, (5) names that tables use for each other, (6) combinations,
+(7) files and secrets, (8) build. Each step notes what it finds and the next one goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.manifest.build import build_manifest
+from framework.manifest.combinations import check_engine_args, check_model
+from framework.manifest.document import Document, parse_document, read_document
+from framework.manifest.files import Files
+from framework.manifest.findings import Findings
+from framework.manifest.includes import patterns_of, read_included
+from framework.manifest.outside import read_outside
+from framework.manifest.overrides import read_overrides
+from framework.manifest.placeholders import note_placeholders
+from framework.manifest.references import check_listener, check_references
+from framework.manifest.refusals import note_refusals, note_unknown_modes
+from framework.manifest.schema_model import DefaultsTable, ModelTable
+from framework.manifest.schema_server import ServerTable
+from framework.manifest.tables import Tables, read_tables
+from framework.values.manifest import Manifest
+from framework.values.problem import Problem
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What reading a manifest came to. `manifest` is None exactly when a problem is an error."""
+
+    manifest: Manifest | None
+    problems: tuple[Problem, ...]
+    sha256: str
+    """Over all files that were read, also when the manifest is bad."""
+    files: tuple[Path, ...]
+    """Everything that was looked at: the manifest first, whether it exists or not."""
+
+
+def load_manifest(
+    path: Path, environ: Mapping[str, str], *, overrides: Mapping[str, str] | None = None
+) -> Loaded:
+    """Read a manifest. `environ` gives secrets and `HOME`; `overrides` are `[server]` keys as text."""
+    findings = Findings()
+    main = read_document(path.absolute(), str(path), findings)
+    return _load(main, environ, overrides or {}, findings)
+
+
+def check_text(
+    path: Path, text: str, environ: Mapping[str, str], *, overrides: Mapping[str, str] | None = None
+) -> Loaded:
+    """The same with `text` in place of what the file holds now; for previews of an edit."""
+    findings = Findings()
+    raw = text.encode(
+        "utf-8", "surrogatepass"
+    )  # a lone surrogate is then found by the decoder, with its place
+    main = parse_document(path.absolute(), str(path), raw, findings)
+    return _load(main, environ, overrides or {}, findings)
+
+
+def _load(
+    main: Document, environ: Mapping[str, str], overrides: Mapping[str, str], findings: Findings
+) -> Loaded:
+    if findings.has_errors and not main.data:
+        return Loaded(None, findings.in_order([main.label]), _digest([main.raw]), (main.path,))
+    patterns = patterns_of(main, findings)  # (1)
+    documents = (main, *read_included(main, patterns, findings))
+    for document in documents:
+        note_placeholders(document, findings)
+    tables = read_tables(documents, findings)  # (2)
+    server = _server(tables, overrides, findings)  # (3), (4)
+    check_references(tables, findings)  # (5)
+    check_engine_args(tables, findings)  # (6)
+    models = _merged(tables, findings)
+    files = Files(main.path.parent, environ)
+    outside = read_outside(tables, files, findings)  # (7)
+    read = (*(document.path for document in documents), *dict.fromkeys(files.read))
+    texts = (text.encode() for text in outside.templates.values())
+    sha256 = _digest([*(document.raw for document in documents), *texts])
+    manifest = None
+    if not findings.has_errors:
+        base = Manifest(main.path, sha256, read, tuple(pattern for pattern, _ in patterns))
+        manifest = build_manifest(base, server, tables, models, files, outside)  # (8)
+    problems = findings.in_order([document.label for document in documents])
+    return Loaded(manifest, problems, sha256, read)
+
+
+def _server(tables: Tables, overrides: Mapping[str, str], findings: Findings) -> ServerTable:
+    """`[server]` under its overrides, and all refusals, which may concern either."""
+    given = read_overrides(overrides, findings)
+    note_refusals((*tables.all(), given), findings)
+    note_unknown_modes(tables, findings)
+    server = given.table if tables.server is None else tables.server.table.below(given.table)
+    owner = given if tables.server is None or "listen" in given.raw else tables.server
+    check_listener(server.listen, owner.place.child("listen"), tables, findings)
+    return server
+
+
+def _merged(tables: Tables, findings: Findings) -> dict[str, ModelTable]:
+    """Each model with what it inherits, its combinations checked."""
+    defaults = tables.defaults.table if tables.defaults else DefaultsTable()
+    models = {}
+    for name, entry in tables.models.items():
+        models[name] = defaults.below(entry.table)
+        check_model(models[name], entry, tables.defaults, findings)
+    return models
+
+
+def _digest(texts: Iterable[bytes]) -> str:
+    """Of one file it is the SHA-256 of its bytes; several are kept apart by a byte that no text holds."""
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()

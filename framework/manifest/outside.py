@@ -1,0 +1,111 @@
+"""What the manifest points at outside itself: key material, template texts, and whether weights are there.
+
+Called by `load.py`. Weights that are missing are a warning: that model is refused at its start, the others
+serve (07 §14.2). A missing template or key is an error, because nothing can be built without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from framework.manifest.access_keys import secret_digest
+from framework.manifest.document import Unreadable
+from framework.manifest.files import Files
+from framework.manifest.findings import Findings, Place
+from framework.manifest.tables import Tables
+
+NOT_A_PATH = frozenset({"none", "auto"})
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What was found."""
+
+    digests: dict[str, str]
+    """Name of the access table to the SHA-256 of its key."""
+    templates: dict[str, str]
+    """Path of a template as written to its text."""
+    secret_names: tuple[str, ...]
+    """Environment variables that hold secrets."""
+
+
+def read_outside(tables: Tables, files: Files, findings: Findings) -> Outside:
+    """Read keys and templates and look for weights; everything that is not there is noted."""
+    _note_missing_files(tables, files, findings)
+    return Outside(
+        digests=_digests(tables, files, findings),
+        templates=_templates(tables, files, findings),
+        secret_names=tuple(_secret_names(tables)),
+    )
+
+
+def _digests(tables: Tables, files: Files, findings: Findings) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    owners: dict[str, Place] = {}
+    for name, entry in tables.access.items():
+        if "key" not in entry.table.model_fields_set:
+            continue
+        place = entry.place.child("key")
+        digest = secret_digest(entry.table.key, place, files, findings)
+        if digest is None:
+            continue
+        if digest in owners:
+            first = owners[digest]
+            message = f"{place.name} is the same key as {first.name} ({first.location})"
+            findings.add("key_shared", place, message, allowed="a key of its own")
+        owners.setdefault(digest, place)
+        digests[name] = digest
+    return digests
+
+
+def _secret_names(tables: Tables) -> Iterator[str]:
+    references = [entry.table.key for entry in tables.access.values()]
+    if tables.server is not None and tables.server.table.tls is not None:
+        references += [tables.server.table.tls.certificate, tables.server.table.tls.key]
+    return iter(dict.fromkeys(ref.name for ref in references if ref.kind == "env" and ref.name))
+
+
+def _templates(tables: Tables, files: Files, findings: Findings) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for entry in tables.asking():
+        written = entry.table.template
+        if written is None or written in texts:
+            continue
+        try:
+            texts[written] = files.template(written)
+        except Unreadable as error:
+            place = entry.place.child("template")
+            code = "template_missing" if error.code == "file_missing" else "template_unreadable"
+            findings.add(
+                code, place, f"{place.name}: {written} {error}", found=written, allowed="a text file"
+            )
+    return texts
+
+
+def _note_missing_files(tables: Tables, files: Files, findings: Findings) -> None:
+    for model in tables.models.values():
+        source = model.table.source.path
+        if source is not None:
+            _note_if_missing(source, "model_missing", model.place.child("source"), files, findings)
+    for entry in tables.asking():
+        projector = entry.table.projector
+        if projector is not None and projector not in NOT_A_PATH:
+            _note_if_missing(projector, "file_missing", entry.place.child("projector"), files, findings)
+        for index, adapter in enumerate(entry.table.adapters):
+            if adapter.path:
+                place = entry.place.child("adapters", index, "path")
+                _note_if_missing(adapter.path, "file_missing", place, files, findings)
+
+
+def _note_if_missing(written: str, code: str, place: Place, files: Files, findings: Findings) -> None:
+    if "${" not in written and not files.exists(written):
+        message = f"{place.name}: there is no file {files.canonical(written)}"
+        findings.add(
+            code,
+            place,
+            f"{message}; the model cannot start until it is there",
+            found=f'"{written}"',
+            allowed="an existing file",
+            severity="warning",
+        )

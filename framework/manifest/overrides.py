@@ -1,0 +1,37 @@
+"""`[server]` keys given by environment or command line, over those of the file (01 §2.9).
+
+Called by `load.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from framework.manifest.document import Document
+from framework.manifest.findings import Findings, Place
+from framework.manifest.json_schema import node_at
+from framework.manifest.schema_server import ServerTable
+from framework.manifest.tables import Entry, read_table
+
+LABEL = "environment"
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+
+
+def read_overrides(overrides: Mapping[str, str], findings: Findings) -> Entry[ServerTable]:
+    """The overrides as a `[server]` table, by key name; problems name `server.KEY` in file `environment`."""
+    raw = {key: _typed(key, text) for key, text in overrides.items()}
+    document = Document(Path(LABEL), LABEL, "", b"", {"server": raw})
+    return read_table("server", "", raw, Place(document, ("server",)), ServerTable, findings)
+
+
+def _typed(key: str, text: str) -> Any:
+    """Text as the type that the key has: variables and flags have no other way to write a number."""
+    kind = node_at("ServerTable", (key,)).get("type")
+    if kind == "integer" and WHOLE_NUMBER.fullmatch(text.strip()):
+        return int(text)
+    if kind == "array":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text

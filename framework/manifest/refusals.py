@@ -1,0 +1,51 @@
+"""Notes what the manifest spells and this version does not carry out, and policies with a mode nobody knows.
+
+Called by `load.py` once the tables are read; the list itself is `unavailable.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from framework.manifest.findings import Findings, Place, shown
+from framework.manifest.spec_modes import CANONICAL, is_known_mode
+from framework.manifest.suggest import nearest
+from framework.manifest.tables import Entry, Tables
+from framework.manifest.unavailable import refusal
+
+
+def note_refusals(entries: Iterable[Entry[Any]], findings: Findings) -> None:
+    """Note every key and value of these tables that is not available yet."""
+    for entry in entries:
+        kind = "models" if entry.kind == "defaults" else entry.kind
+        for key, value in entry.raw.items():
+            _note(kind, (key,), value, entry, findings)
+            if isinstance(value, dict):
+                for inner, inner_value in value.items():
+                    _note(kind, (key, inner), inner_value, entry, findings)
+
+
+def note_unknown_modes(tables: Tables, findings: Findings) -> None:
+    """A misspelt mode runs as `auto`, visibly (05 §2.4)."""
+    for entry in tables.speculation.values():
+        mode = entry.table.mode
+        if not is_known_mode(mode):
+            place = entry.place.child("mode")
+            near = nearest(str(mode), CANONICAL)
+            findings.add(
+                "unknown_spec_mode",
+                place,
+                f"{place.name}: {shown(mode)} is no known mode, auto is used",
+                found=shown(mode),
+                allowed=", ".join(CANONICAL),
+                suggestion=f'"{near}"' if near else "",
+                severity="warning",
+            )
+
+
+def _note(kind: str, path: tuple[str, ...], value: object, entry: Entry[Any], findings: Findings) -> None:
+    sentence = refusal(kind, ".".join(path), value)
+    if sentence is not None and not any(bad[: len(path)] == path for bad in entry.bad_paths):
+        place: Place = entry.place.child(*path).key
+        findings.add("not_available_yet", place, f"{place.name}: {sentence}", found=shown(value))

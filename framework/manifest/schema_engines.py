@@ -1,0 +1,134 @@
+"""`[engines.NAME]`, `[pools.NAME]`, `[speculation.NAME]`: what serves, where, how it drafts (01 §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from framework.manifest.bad_value import BadValue
+from framework.manifest.table import Table, option, sub_table
+from framework.manifest.value_types import (
+    Depth,
+    DeviceName,
+    Environment,
+    EnvironmentPattern,
+    Mode,
+    SizeLimit,
+    Source,
+    Text,
+    whole,
+)
+from framework.values.request import SpecPolicy
+
+RESTART = "restart"
+LONGEST_NGRAM = 1024
+POLICY = SpecPolicy()
+
+
+class EngineTable(Table):
+    """A program that serves models. `[engines.default]` exists without being written."""
+
+    kind: Literal["llama-server", "native"] = option("llama-server", effect=RESTART)
+    """Which program: any llama.cpp server, or this project's own engine."""
+    binary: Text = option("auto", effect=RESTART)
+    """`auto` (search), the path of the file or of a llama.cpp directory, or a name on `PATH`."""
+    environment: Environment = option({}, effect=RESTART)
+    """Variables for every process of this engine."""
+    environment_passthrough: list[EnvironmentPattern] = option([], effect=RESTART)
+    """Variables that processes may inherit although they would be dropped: names, or their starts followed
+    by `*`."""
+    system_rocm: Literal["auto", "never"] = option("never", effect=RESTART)
+    """Whether the host's ROCm libraries come before those of the build."""
+    datacenter_tuning: bool = option(False, effect=RESTART)
+    """Whether variables that suit datacenter cards are set."""
+    api_key: bool = option(True, effect=RESTART)
+    """Give every process a random key, so that nobody else on this machine can use it. For engines without
+    keys: false."""
+
+
+class PoolTable(Table):
+    """A set of devices with limits. Without `[pools]` there is one, `default`, with all devices."""
+
+    devices: Annotated[list[DeviceName], Field(min_length=1)] = option(["auto"], effect=RESTART)
+    """`auto` (all GPUs, else the CPU), `cpu`, or devices as the engine lists them."""
+    fill: Annotated[float, Field(ge=0.1, le=1.0)] = option(0.97, effect="next plan")
+    """Share of each device that may be planned."""
+    budget: SizeLimit | None = option(None, effect="next plan")
+    """Cap per device, below what it really has. Absent: none."""
+    reserve: SizeLimit = option(0, written="0MiB", effect="next plan")
+    """Memory that stays free on each device."""
+    evict: Literal["idle", "never"] = option("idle", effect="live")
+    """Whether idle models make room for others, the least recently used first."""
+    offload: Literal["allow", "forbid"] = option("allow", effect="next plan")
+    """Whether layers or experts may lie in host memory."""
+
+
+class NgramTable(Table):
+    """Lengths of drafts that repeat earlier text."""
+
+    match: Annotated[int, whole(1, LONGEST_NGRAM)] = option(POLICY.ngram_match, effect=RESTART)
+    """Tokens that must be equal before a draft is tried."""
+    min: Annotated[int, whole(1, LONGEST_NGRAM)] = option(POLICY.ngram_min, effect=RESTART)
+    """Shortest draft, tokens."""
+    max: Annotated[int, whole(1, LONGEST_NGRAM)] = option(POLICY.ngram_max, effect=RESTART)
+    """Longest draft, tokens."""
+
+    @model_validator(mode="after")
+    def _min_is_not_above_max(self) -> Self:
+        if self.min > self.max:
+            must_be = f"a table in which min, {self.min}, is not above max, {self.max}"
+            raise BadValue("ngram_lengths", must_be, repeat=False).as_pydantic()
+        return self
+
+
+class LoopGuardTable(Table):
+    """What happens when reasoning repeats itself; lengths are tokens."""
+
+    inherits: ClassVar[bool] = False
+    short_form: ClassVar[Mapping[str, Any]] = {"enum": ["off", "stop", "force-close"]}
+
+    mode: Literal["off", "stop", "force-close"] = option("off")
+    """Nothing, end the answer, or end the reasoning."""
+    min_reasoning_tokens: Annotated[int, whole(1, 1_000_000)] = option(512)
+    """Reasoning before the guard looks."""
+    window_tokens: Annotated[int, whole(1, 1_000_000)] = option(384)
+    """Tail that is looked at."""
+    max_period: Annotated[int, whole(1, 1_000_000)] = option(96)
+    """Longest repeated piece."""
+    min_repeated_coverage: Annotated[int, whole(1, 1_000_000)] = option(192)
+    """Repeated tokens that count as a loop."""
+    check_interval: Annotated[int, whole(1, 1_000_000)] = option(32)
+    """Tokens between two looks."""
+    interventions_max: Annotated[int, whole(1, 1000)] = option(1)
+    """Interventions per answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_alone(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) else value
+
+
+class SpeculationTable(Table):
+    """A policy for drafting tokens ahead. A model without one has mode `auto`."""
+
+    mode: Mode = option("auto", effect=RESTART)
+    """How tokens are drafted. `auto` takes what the model and the engine have; `off` nothing; `ngram`
+    repeats earlier text."""
+    draft: Source | None = option(None, effect=RESTART)
+    """Drafter for modes with a separate model."""
+    depth: Depth = option("default", effect=RESTART)
+    """Drafted tokens per step."""
+    controller: Literal["profit", "fringe"] = option("profit", effect=RESTART)
+    """How the depth adapts."""
+    loop_guard: LoopGuardTable = sub_table(LoopGuardTable)
+    """Watches reasoning for loops."""
+    ngram: NgramTable = sub_table(NgramTable)
+    """Lengths for mode `ngram`; long ones, so that drafts are right more often than not."""
+    min_head: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = option(3.0, effect=RESTART)
+    """Billions of parameters below which `auto` leaves an embedded head unused."""
+    allow_mla: bool = option(False, effect=RESTART)
+    """Whether `auto` uses an embedded head on models with latent attention."""
+    yield_watch: Literal["switch-off", "report", "off"] = option("off", effect="live")
+    """What happens when drafting does not pay."""

@@ -1,0 +1,85 @@
+"""`[server]` and `[access.NAME]`: where the endpoint listens and who may use it (01 §1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from framework.manifest.table import Table, option
+from framework.manifest.texts import SecretRef
+from framework.manifest.value_types import (
+    Address,
+    BodyLimit,
+    DurationOrZero,
+    Name,
+    RateLimit,
+    Secret,
+    StateDir,
+    Text,
+    whole,
+)
+from framework.values.manifest import ServerSettings
+
+NEXT_UP = "next `up`"
+DEFAULT = ServerSettings()
+NO_SECRET = SecretRef("env", "")
+
+
+class TlsTable(Table):
+    """Certificate and key of an encrypted endpoint."""
+
+    required: ClassVar[tuple[str, ...]] = ("certificate", "key")
+
+    certificate: Secret = option(NO_SECRET)
+    """Chain of certificates in PEM form, as `file:PATH`."""
+    key: Secret = option(NO_SECRET)
+    """Private key in PEM form, as `file:PATH`."""
+
+
+class ServerTable(Table):
+    """The endpoint and the dashboard; they share one address."""
+
+    listen: Address = option(DEFAULT.listen, written=str(DEFAULT.listen), effect=NEXT_UP)
+    """Address and port. The default is reachable from this machine only; any other address needs `[access]`
+    tables."""
+    tls: TlsTable | None = option(None, effect=NEXT_UP)
+    """Serve HTTPS with this certificate. Absent: plain HTTP."""
+    max_waiting: Annotated[int, whole(1, 100_000)] = option(DEFAULT.max_waiting, effect="live")
+    """Requests that may wait over all models together; further ones get 503 at once instead of a time-out
+    later."""
+    request_log: Literal["off", "metadata", "full"] = option("off", effect="live")
+    """What is kept of each request: nothing, its numbers, or its texts too."""
+    on_exit: Literal["stop", "keep"] = option("stop", effect="live")
+    """Whether engines end with `up` or wait for the next one."""
+    state_dir: StateDir = option(None, written="auto", effect=NEXT_UP)
+    """Private directory for logs, run files and the operator's token. `auto`: one per manifest in the
+    user's state directory."""
+    start_concurrency: Annotated[int, whole(1, 64)] = option(DEFAULT.start_concurrency, effect="live")
+    """Instances that may be starting at once. More of them fight over the disk and load slower together."""
+    shutdown: DurationOrZero = option(DEFAULT.shutdown_s, written="30s", effect="live")
+    """How long an orderly end may take before engines are killed."""
+    max_body: BodyLimit = option(DEFAULT.max_body_bytes, written="64MiB", effect="live")
+    """Largest request body. The default has room for images and long documents."""
+    cors: list[Text] = option([], effect="live")
+    """Origins of web pages that may call the endpoint. Empty: none."""
+
+
+class AccessTable(Table):
+    """A key that clients present. Without such tables the endpoint is open on loopback and refused
+    elsewhere."""
+
+    required: ClassVar[tuple[str, ...]] = ("key",)
+
+    key: Secret = option(NO_SECRET, effect="live")
+    """Where the key lies: `env:NAME` or `file:PATH`. Only its digest is kept in memory."""
+    models: list[Name] = option(["*"], effect="live")
+    """Models that this key may use, by id or alias; `*` is all."""
+    dashboard: Literal["none", "view", "operate"] = option("none", effect="live")
+    """What the key may do on the dashboard and at `/api/v1`: nothing, look, or act."""
+    rate: RateLimit | None = option(None, effect="live")
+    """Requests per time. Absent: no limit."""
+    concurrency: Annotated[int, whole(1, 100_000)] | None = option(None, effect="live")
+    """Requests at once. Absent: no limit."""
+    tokens: RateLimit | None = option(None, effect="live")
+    """Tokens per time, prompt and generated together. Absent: no limit."""
+    full_tools: bool = option(False, effect="live")
+    """Whether requests with this key may run server-side tools without asking."""

@@ -1,0 +1,47 @@
+"""Accepted spellings of speculation modes and the canonical mode behind each (05 §2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CANONICAL = ("auto", "off", "mtp", "ngram", "mtp+ngram", "ngram-simple", "draft", "eagle3", "dflash")
+SPELLINGS = {
+    "default": "auto",
+    "draft-mtp": "mtp",
+    "ngram-mod": "ngram",
+    "none": "off",
+    "draft-simple": "draft",
+    "draft-eagle3": "eagle3",
+    "draft-dflash": "dflash",
+}
+MTP_WORDS = frozenset({"mtp", "draft-mtp"})
+NGRAM_WORDS = frozenset({"ngram", "ngram-mod"})
+
+
+def canonical_mode(value: Any) -> str:
+    """The canonical mode of any written value; what is not known, or blank, is `auto`."""
+    return _known_mode(value) or "auto"
+
+
+def is_known_mode(value: Any) -> bool:
+    """False for text that is no accepted spelling and so falls back to `auto` (05 §2.4)."""
+    return _known_mode(value) is not None
+
+
+def _known_mode(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "auto" if value else "off"
+    if not isinstance(value, str) or not value.strip():
+        return "auto"
+    word = value.strip().lower()
+    if word in CANONICAL:
+        return word
+    if word in SPELLINGS:
+        return SPELLINGS[word]
+    parts = {part.strip() for part in word.split(",")}
+    has_mtp, has_ngram = bool(parts & MTP_WORDS), bool(parts & NGRAM_WORDS)
+    if has_mtp and has_ngram:
+        return "mtp+ngram"
+    if has_mtp:
+        return "mtp"
+    return "ngram" if has_ngram else None

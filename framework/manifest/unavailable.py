@@ -1,0 +1,161 @@
+"""Keys and values that a manifest may spell and that this version does not carry out: the one list of them.
+
+Their syntax is checked like any other; using one is then refused with its sentence, never ignored. When a
+feature lands, its row goes away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from framework.manifest.spec_modes import canonical_mode
+
+DRAFTING_MODES = frozenset({"mtp", "mtp+ngram", "draft", "eagle3", "dflash"})
+
+
+@dataclass(frozen=True)
+class Fine:
+    """Raw values that are accepted, because they ask for what happens anyway; `text` names them."""
+
+    accepts: Callable[[Any], bool]
+    text: str
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A key below a table (`a.b` is key `b` of its table `a`), what it would do, and what to do instead."""
+
+    table: str
+    key: str
+    feature: str
+    fine: Fine | None = None
+    instead: str = "remove the line"
+
+    @property
+    def sentence(self) -> str:
+        """What a manifest that uses it is told."""
+        return f"{self.feature} is not in this version yet; {self.instead}"
+
+    @property
+    def note(self) -> str:
+        """What the reference says beside the key."""
+        return f"In this version only {self.fine.text}." if self.fine else "Not in this version."
+
+
+def only(value: Any) -> Fine:
+    """Accepts this one value, by type and content."""
+    return Fine(lambda given: type(given) is type(value) and given == value, f"`{json.dumps(value)}`")
+
+
+LOCAL = Fine(lambda value: not (isinstance(value, str) and value.startswith("hf:")), "paths")
+NO_SEARCH = Fine(lambda value: value != "auto", '`"none"` and paths')
+WHOLE_POOL = Fine(lambda value: value in (["auto"], ["cpu"]), '`["auto"]` and `["cpu"]`')
+SELF_DRAFTING = Fine(
+    lambda value: canonical_mode(value) not in DRAFTING_MODES, "`auto`, `off`, `ngram` and `ngram-simple`"
+)
+OFF = Fine(
+    lambda value: value == "off" or (isinstance(value, dict) and value.get("mode") == "off"), '`"off"`'
+)
+
+
+def _rows(table: str, *rows: tuple[Any, ...]) -> list[Unavailable]:
+    return [Unavailable(table, *row) for row in rows]
+
+
+UNAVAILABLE = (
+    *_rows(
+        "server",
+        ("tls", "TLS", None, "remove it, and put a TLS proxy in front if you need one"),
+        ("cors", "access from web pages of other origins (CORS)", only([])),
+        ("request_log", "the request log", only("off")),
+        ("on_exit", "keeping engines beyond the end of up", only("stop")),
+    ),
+    *_rows(
+        "access",
+        ("rate", "a limit of requests per time"),
+        ("concurrency", "a limit of requests at once"),
+        ("tokens", "a limit of tokens per time"),
+        ("full_tools", "the server-side tool loop", only(False)),
+    ),
+    *_rows(
+        "engines",
+        ("kind", "the native engine", only("llama-server")),
+        ("system_rocm", "using the host's ROCm libraries"),
+        ("datacenter_tuning", "tuning for datacenter cards"),
+    ),
+    *_rows(
+        "pools",
+        ("devices", "choosing devices for a pool", WHOLE_POOL, 'write ["auto"] or ["cpu"]'),
+        ("fill", "planning memory per device"),
+        ("budget", "a memory budget per device"),
+        ("reserve", "a memory reserve per device"),
+        ("evict", "eviction"),
+        ("offload", "planning of layers in host memory"),
+    ),
+    *_rows(
+        "speculation",
+        (
+            "mode",
+            "drafting with a model or an embedded head",
+            SELF_DRAFTING,
+            "use auto, off, ngram or ngram-simple",
+        ),
+        ("draft", "drafting with a separate model"),
+        ("depth", "setting the depth of drafts"),
+        ("controller", "adapting the depth of drafts"),
+        ("loop_guard", "the loop guard", OFF),
+        ("min_head", "drafting with an embedded head"),
+        ("allow_mla", "drafting with an embedded head"),
+        ("yield_watch", "watching what drafting yields", only("off")),
+    ),
+    # These hold for `[defaults]` too.
+    *_rows(
+        "models",
+        ("source", "downloading from a hub", LOCAL, "name a file on this machine"),
+        ("pin", "pinning against eviction", only(False)),
+        ("reasoning", "setting the reasoning of a model"),
+        ("projector", "finding the projector", NO_SEARCH, 'name its file, write "none" or remove the line'),
+        ("slot_state", "carrying prompt caches over restarts", OFF),
+        ("on_drift", "watching for drift"),
+        ("overflow_to", "handing long prompts to another model"),
+        ("placement.devices", "choosing devices for a model"),
+        ("placement.split", "splitting tensors over devices", only("layer")),
+        ("voice_format", "speech"),
+        ("transcription", "transcription"),
+    ),
+)
+
+UNAVAILABLE_TABLES = {
+    "audio": "audio is not in this version yet; remove the table",
+    "diffusion": "diffusion is not in this version yet; remove the table",
+}
+NEVER_TABLES = {"profiles": "profiles are not a feature: use includes"}
+
+_BY_KEY = {(row.table, row.key): row for row in UNAVAILABLE}
+_CLASS_TABLES = {
+    "ServerTable": ("server", ""),
+    "AccessTable": ("access", ""),
+    "EngineTable": ("engines", ""),
+    "PoolTable": ("pools", ""),
+    "SpeculationTable": ("speculation", ""),
+    "ModelTable": ("models", ""),
+    "DefaultsTable": ("models", ""),
+    "PlacementTable": ("models", "placement."),
+}
+
+
+def refusal(table: str, key: str, value: Any) -> str | None:
+    """The sentence that refuses a raw value of a key, or None when the product carries it out."""
+    row = _BY_KEY.get((table, key))
+    if row is None or (row.fine is not None and row.fine.accepts(value)):
+        return None
+    return row.sentence
+
+
+def row_of(class_name: str, key: str) -> Unavailable | None:
+    """The row for a key of a table class; None when every value of it is carried out."""
+    table, prefix = _CLASS_TABLES.get(class_name, ("", ""))
+    return _BY_KEY.get((table, prefix + key))

@@ -1,0 +1,207 @@
+"""What this version does not carry out is refused with its sentence, never ignored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.manifest.schema import NAMED_TABLES, SINGLE_TABLES
+from framework.manifest.unavailable import UNAVAILABLE
+from tests.manifest.conftest import Load
+from tests.manifest.reading import MODEL, Reading, read
+
+COMPLETE = Path(__file__).with_name("complete_manifest.toml").read_text(encoding="utf-8")
+
+REFUSED = {
+    "server": {
+        "tls": '{ certificate = "file:a", key = "file:b" }',
+        "cors": '["https://example.org"]',
+        "request_log": '"metadata"',
+        "on_exit": '"keep"',
+    },
+    "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
+    "engines": {
+        "kind": '"native"',
+        "system_rocm": '"auto"',
+        "datacenter_tuning": "true",
+    },
+    "pools": {
+        "devices": '["CUDA0"]',
+        "fill": "0.9",
+        "budget": '"20GiB"',
+        "reserve": '"1GiB"',
+        "evict": '"idle"',
+        "offload": '"allow"',
+    },
+    "speculation": {
+        "mode": '"mtp"',
+        "draft": '"d.gguf"',
+        "depth": '"adaptive"',
+        "controller": '"profit"',
+        "loop_guard": '"stop"',
+        "min_head": "3.0",
+        "allow_mla": "false",
+        "yield_watch": '"report"',
+    },
+    "models": {
+        "source": '"hf:owner/repo:Q4_K_M"',
+        "pin": "true",
+        "reasoning": '"auto"',
+        "projector": '"auto"',
+        "slot_state": '"save"',
+        "on_drift": '"report"',
+        "overflow_to": '"m"',
+        "placement.devices": '["CUDA0"]',
+        "placement.split": '"tensor"',
+        "voice_format": '"{voice}: {text}"',
+        "transcription": '"http://127.0.0.1:9000"',
+    },
+}
+"""A refused value for every row of the list."""
+
+
+def table_with(table: str, key: str, value: str) -> Reading:
+    """A manifest with one key in a table of this kind."""
+    line = f"{key} = {value}\n"
+    if table == "server":
+        return read(f"[server]\n{line}")
+    if table == "models":
+        return read(f"[models.m]\n{line}" if key == "source" else f"{MODEL}{line}")
+    secret = 'key = "env:KEY"\n' if table == "access" else ""
+    return read(f"[{table}.n]\n{secret}{line}", {"KEY": "k"})
+
+
+def test_there_is_an_example_for_every_row() -> None:
+    rows = {(row.table, row.key) for row in UNAVAILABLE}
+    assert rows == {(table, key) for table, keys in REFUSED.items() for key in keys}
+
+
+CASES = [pytest.param(t, k, v, id=f"{t}.{k}") for t, keys in REFUSED.items() for k, v in keys.items()]
+
+
+@pytest.mark.parametrize(("table", "key", "value"), CASES)
+def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> None:
+    problem = table_with(table, key, value).only
+    name = {"server": "server", "models": "models.m"}.get(table, f"{table}.n")
+    sentence = next(row.sentence for row in UNAVAILABLE if (row.table, row.key) == (table, key))
+    assert (problem.code, problem.path) == ("not_available_yet", f"{name}.{key}")
+    assert problem.message == f"{name}.{key}: {sentence}"
+    assert "is not in this version yet; " in problem.message
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("server", "cors", "[]"),
+        ("server", "request_log", '"off"'),
+        ("server", "on_exit", '"stop"'),
+        ("access", "full_tools", "false"),
+        ("engines", "kind", '"llama-server"'),
+        ("pools", "devices", '["auto"]'),
+        ("pools", "devices", '["cpu"]'),
+        ("speculation", "mode", '"auto"'),
+        ("speculation", "mode", '"off"'),
+        ("speculation", "mode", "false"),
+        ("speculation", "mode", '"ngram"'),
+        ("speculation", "mode", '"NGRAM-simple"'),
+        ("speculation", "loop_guard", '"off"'),
+        ("speculation", "yield_watch", '"off"'),
+        ("models", "source", '"a.gguf"'),
+        ("models", "pin", "false"),
+        ("models", "projector", '"none"'),
+        ("models", "projector", '"mm.gguf"'),
+        ("models", "slot_state", '"off"'),
+        ("models", "slot_state", '{ mode = "off" }'),
+        ("models", "placement.split", '"layer"'),
+    ],
+)
+def test_what_happens_anyway_may_be_written(table: str, key: str, value: str) -> None:
+    assert table_with(table, key, value).errors == []
+
+
+@pytest.mark.parametrize(
+    "mode", ["mtp", "draft-mtp", "mtp,ngram", "mtp+ngram", "draft", "eagle3", "dflash", "Draft-Simple"]
+)
+def test_drafting_with_another_model_is_refused_however_it_is_spelled(mode: str) -> None:
+    assert table_with("speculation", "mode", f'"{mode}"').codes == ["not_available_yet"]
+
+
+@pytest.mark.parametrize(
+    "devices", ['["cpu", "auto"]', '["auto", "CUDA0"]', '["rpc://10.0.0.1:50052"]', '["Vulkan0"]']
+)
+def test_only_whole_pools_are_available(devices: str) -> None:
+    assert table_with("pools", "devices", devices).codes == ["not_available_yet"]
+
+
+@pytest.mark.parametrize("key", [k for k in REFUSED["models"] if k != "source"])
+def test_the_defaults_are_no_way_round(key: str) -> None:
+    assert read(f"[defaults]\n{key} = {REFUSED['models'][key]}\n{MODEL}").paths == [f"defaults.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "code"),
+    [
+        ("server", "request_log", '"verbose"', "bad_value"),
+        ("access", "rate", '"5"', "bad_rate"),
+        ("pools", "fill", "97", "out_of_range"),
+        ("pools", "budget", "20", "unit_missing"),
+        ("speculation", "depth", "0", "out_of_range"),
+        ("models", "on_drift", '"ignore"', "bad_value"),
+        ("models", "placement.devices", '[""]', "bad_device"),
+    ],
+)
+def test_its_syntax_is_checked_first(table: str, key: str, value: str, code: str) -> None:
+    assert table_with(table, key, value).codes == [code]
+
+
+@pytest.mark.parametrize("table", ["audio", "diffusion"])
+def test_tables_of_later_versions_are_refused_as_a_whole(table: str) -> None:
+    problem = read(f"[{table}]\nanything = 1").only
+    assert (problem.code, problem.path) == ("not_available_yet", table)
+
+
+def test_every_table_of_the_list_exists() -> None:
+    assert {row.table for row in UNAVAILABLE} <= {*NAMED_TABLES, *SINGLE_TABLES}
+
+
+COMPLETE_REFUSALS = [
+    "server.request_log",
+    "access.laptop.rate",
+    "access.laptop.concurrency",
+    "access.laptop.tokens",
+    "engines.default.system_rocm",
+    "engines.default.datacenter_tuning",
+    "pools.gpu.fill",
+    "pools.gpu.reserve",
+    "pools.gpu.evict",
+    "pools.gpu.offload",
+    "speculation.steady.draft",
+    "speculation.steady.depth",
+    "speculation.steady.controller",
+    "speculation.steady.loop_guard",
+    "speculation.steady.min_head",
+    "speculation.steady.allow_mla",
+    "speculation.steady.yield_watch",
+    "models.smollm2.reasoning",
+    "models.smollm2.projector",
+    "models.smollm2.overflow_to",
+    "models.smollm2.slot_state",
+    "models.smollm2.on_drift",
+    "models.smollm2.placement.devices",
+]
+
+
+def test_the_complete_example_has_no_problem_but_the_refusals(load: Load) -> None:
+    reading = load(COMPLETE, {"PADDOCK_LAPTOP_KEY": "k"}, chat_jinja="{{ messages }}")
+    assert {problem.code for problem in reading.errors} == {"not_available_yet"}
+    assert reading.paths == COMPLETE_REFUSALS
+
+
+def test_the_complete_example_without_what_is_refused_is_a_manifest(load: Load) -> None:
+    environ = {"PADDOCK_LAPTOP_KEY": "k"}
+    refused = {p.line for p in load(COMPLETE, environ, chat_jinja="x").errors}
+    lines = COMPLETE.split("\n")
+    rest = "\n".join(line for number, line in enumerate(lines, 1) if number not in refused)
+    request = load(rest, environ, chat_jinja="{{ messages }}").request("smollm2")
+    assert (request.n_ctx, request.cache_type, request.gpu_layers) == (4096, ("q8_0", "q8_0"), 20)
