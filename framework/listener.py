@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -60,10 +61,7 @@ class Listening:
             bound.listen(BACKLOG)
         except OSError as error:
             bound.close()
-            raise ListenerTaken(
-                f"server.listen = {wanted}: {_why(error)}{_holder(wanted.port)};"
-                " end that program or change server.listen."
-            ) from error
+            raise ListenerTaken(f"server.listen = {wanted}: {_cannot_bind(error, wanted)}") from error
         bound.setblocking(False)
         return cls(bound, Listener(wanted.host, bound.getsockname()[1]))
 
@@ -152,8 +150,16 @@ def _signals(stop: asyncio.Event, on_reload: Callable[[], None]) -> Iterator[Non
             loop.remove_signal_handler(number)
 
 
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def _cannot_bind(error: OSError, wanted: Listener) -> str:
+    """Why, and what to do."""
+    if error.errno == errno.EADDRINUSE:
+        holder = _holder(wanted.port)
+        return f"the address is in use{holder}; end that program or change server.listen."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{wanted.host} is no address of this machine; use 127.0.0.1 or one that `ip addr` shows."
+    if error.errno == errno.EACCES:
+        return f"this user may not listen on port {wanted.port}; use a port from 1024 on."
+    return f"{(error.strerror or str(error)).lower()}; change server.listen."
 
 
 def _holder(port: int) -> str:

@@ -17,7 +17,9 @@ def codes_in(path: Path) -> Iterator[str]:
         first: list[ast.expr] = []
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason" and node.args:
             first = [node.args[0]]
-        elif path.name == "failures.py" and isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+        elif (
+            path.name == "failures.py" and isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
+        ):
             first = [node.value.elts[0]]
         elif path.name == "failures.py" and isinstance(node, ast.Assign):
             first = [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else []
