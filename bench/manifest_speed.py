@@ -35,7 +35,7 @@ def model_text(number: int) -> str:
     policy = "repeats" if number % 2 else "plain"
     return f"""
 [models.model-{number}]
-source = "models/model-{number}.gguf"
+source = "model.gguf"
 aliases = ["alias-{number}"]
 context = 8192
 kv_cache = "q8_0"
@@ -75,6 +75,8 @@ def main() -> None:
     text = manifest_text(MODELS)
     with tempfile.TemporaryDirectory(prefix="paddock-bench-") as folder:
         path = Path(folder) / "serve.toml"
+        # It exists, as on a machine that serves it: a missing file would be warned about, with its place.
+        (path.parent / "model.gguf").touch()
         path.write_text(text, encoding="utf-8")
         old = read(path)
         rows = {f"read a manifest of {MODELS} models": timed_ms(lambda: read(path))}

@@ -7,12 +7,13 @@ The token goes to the manifest's own server only, never to another address that 
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import tomli
 
 from framework import state_dir
 from framework.commands.failure import BAD_INPUT, CommandFailed
@@ -61,7 +62,7 @@ def find_target(settings: Settings, manifest: Path, url: str | None) -> Target:
 def _server_table(manifest: Path) -> dict[str, Any]:
     """`[server]` of a file that may be missing or broken."""
     try:
-        table = tomllib.loads(manifest.read_text(encoding="utf-8")).get("server")
+        table = tomli.loads(manifest.read_text(encoding="utf-8")).get("server")
     except (OSError, ValueError, RecursionError):
         return {}
     return table if isinstance(table, dict) else {}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from framework.manifest.findings import Findings
 from framework.manifest.key_paths import KeyPath, dotted
@@ -110,12 +111,12 @@ def parse_document(path: Path, label: str, raw: bytes, findings: Findings) -> Do
     except Unreadable as error:
         return _unreadable(path, label, raw, error, findings)
     document = Document(path, label, text, raw)
-    # tomllib takes quadratic time over dotted keys of very many parts: look before it does.
+    # tomli takes quadratic time over dotted keys of very many parts: look before it does.
     if any(line.count(".") > MAX_DEPTH for line in text.split("\n")) and document.positions.too_deep:
         _add_too_deep(document, findings)
         return document
     try:
-        return replace(document, data=tomllib.loads(text))
+        return replace(document, data=tomli.loads(text))
     except RecursionError:
         _add_too_deep(document, findings)
     except ValueError as error:
@@ -143,7 +144,7 @@ def _without_duplicates(document: Document, findings: Findings) -> Document:
         findings.add_problem(Problem("duplicate_name", document.label, *again, name, message, found=name))
     text = _blanked(document.text, [duplicate.statement for duplicate in document.positions.duplicates])
     try:
-        data = tomllib.loads(text)
+        data = tomli.loads(text)
     except (ValueError, RecursionError) as error:
         _add_toml_error(document, text, error, findings)
         return document

@@ -1,6 +1,6 @@
 """Where every key and value of a TOML text stands. Used by `document.py`, and only once there is a problem.
 
-tomllib gives values without places, so this scanner walks the text a second time. It trusts that the text
+tomli gives values without places, so this scanner walks the text a second time. It trusts that the text
 is valid: at the first thing that it does not understand it stops and keeps what it has found, except for
 names that are declared twice, which it notes and steps over. It judges nothing else.
 """

@@ -1,6 +1,6 @@
-"""Sentences for what tomllib says about text that is not TOML. Called by `document.py`.
+"""Sentences for what tomli says about text that is not TOML. Called by `document.py`.
 
-tomllib reports one error as text with its place inside; this is the one spot that takes it apart.
+tomli reports one error as text with its place inside; this is the one spot that takes it apart.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SENTENCES = (
 
 @dataclass(frozen=True)
 class TomlError:
-    """An error of tomllib in our words; line and column from 1."""
+    """An error of tomli in our words; line and column from 1."""
 
     message: str
     line: int
@@ -59,7 +59,7 @@ class TomlError:
 
 
 def explain(text: str, error: Exception) -> TomlError:
-    """What tomllib raised for `text`, as a sentence with its place."""
+    """What tomli raised for `text`, as a sentence with its place."""
     said = str(error)
     long_number = VERY_LONG_NUMBER.search(text)
     place = PLACE.search(said)
