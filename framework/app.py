@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
@@ -26,6 +27,7 @@ from framework.engines.probe import CapabilityCache
 from framework.inquiry import Inquiry, LoadText
 from framework.listener import Listening, keep_closed, serve_http
 from framework.manifest.load import Loaded, check_text, load_manifest
+from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
@@ -37,6 +39,7 @@ from framework.runtime.shop import Shop
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.manifest import Manifest
+from framework.values.problem import Problem
 from framework.web_assets import static_dir, templates_dir
 
 STATE_ID_BYTES = 8
@@ -46,11 +49,12 @@ DEBUG_VARIABLE = "PADDOCK_DEBUG"
 def serve(manifest_path: Path, overrides: Mapping[str, str]) -> int:
     """Run the manager of a manifest in the foreground until SIGINT or SIGTERM; the exit status.
 
-    `overrides` are `[server]` fields as texts. Raises ManifestBroken, ListenerTaken or
-    StateDirError.
+    `overrides` are `[server]` fields as texts. Raises ManifestBroken, ListenerTaken,
+    StateDirError or LimitError.
     """
     environ = dict(os.environ)
     set_up_logging(debug=DEBUG_VARIABLE in environ)
+    limits = read_limits(environ)
 
     def load(text: str | None = None) -> Loaded:
         if text is None:
@@ -64,7 +68,8 @@ def serve(manifest_path: Path, overrides: Mapping[str, str]) -> int:
     state_dir.prepare(directory)
     with state_dir.hold(directory):
         try:
-            return uvloop.run(_run(first.manifest, first, load, directory, environ))
+            start = Start(first.manifest, first.problems, load, directory, environ, limits)
+            return uvloop.run(_run(start))
         finally:
             state_dir.forget(directory)
 
@@ -77,23 +82,34 @@ class ManifestBroken(Exception):
         self.loaded = loaded
 
 
+@dataclass(frozen=True)
+class Start:
+    """What is known before the event loop runs. `problems` are warnings of the first manifest."""
+
+    manifest: Manifest
+    problems: tuple[Problem, ...]
+    load: LoadText
+    directory: Path
+    environ: Mapping[str, str]
+    limits: ProxyLimits
+
+
 class Manager:
     """All parts of one `up`, connected. Made inside the event loop that runs it, with the listener open."""
 
-    def __init__(
-        self, manifest: Manifest, first: Loaded, load: LoadText, directory: Path, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, start: Start) -> None:
+        manifest, directory, environ = start.manifest, start.directory, start.environ
         listening = Listening.open(manifest.server.listen)
 
         def load_closed(text: str | None = None) -> Loaded:
-            return keep_closed(load(text), listening.address)
+            return keep_closed(start.load(text), listening.address)
 
         changes = Changes()
         events = EventLog(changes)
         probes = CapabilityCache()
         planner = FactPlanner(probes, environ, base_dir=manifest.path.parent)
         fleet = Fleet(Shop(events, planner, directory, secrets.token_hex(STATE_ID_BYTES)), changes)
-        current = CurrentManifest(manifest, utc_now(), first.problems)
+        current = CurrentManifest(manifest, utc_now(), start.problems)
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory
@@ -104,7 +120,7 @@ class Manager:
         self._reconciler = reconciler
         self._watcher = Watcher(reconciler)
         self._console = Console(fleet, changes)
-        self._proxy = ProxyServices(fleet=fleet, current=current)
+        self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits)
         self._services = Services(
             version=__version__,
             started_at=utc_now(),
@@ -145,10 +161,8 @@ class Manager:
         await self._fleet.close(self._current.manifest.server.shutdown_s)
 
 
-async def _run(
-    manifest: Manifest, first: Loaded, load: LoadText, directory: Path, environ: Mapping[str, str]
-) -> int:
-    return await Manager(manifest, first, load, directory, environ).run()
+async def _run(start: Start) -> int:
+    return await Manager(start).run()
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -8,10 +8,11 @@ import typer
 
 from framework.app import ManifestBroken, serve
 from framework.commands.context import manifest_path, read_settings
-from framework.commands.failure import NOT_SO, CommandFailed
+from framework.commands.failure import BAD_INPUT, NOT_SO, CommandFailed
 from framework.commands.local import broken_manifest
 from framework.commands.options import ManifestOption
 from framework.listener import ListenerTaken
+from framework.proxy.limits import LimitError
 from framework.state_dir import StateDirError
 
 ListenOption = Annotated[
@@ -34,5 +35,7 @@ def command(
         return serve(manifest_path(settings, manifest), overrides)
     except ManifestBroken as error:
         raise broken_manifest(error.loaded.problems) from error
+    except LimitError as error:
+        raise CommandFailed(BAD_INPUT, str(error)) from error
     except (ListenerTaken, StateDirError) as error:
         raise CommandFailed(NOT_SO, str(error)) from error

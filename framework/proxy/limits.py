@@ -1,12 +1,18 @@
 """Constants of the endpoint as one value (08 §1.2). Made by the assembly, read by every part of the proxy.
 
+Each can be set for the process by a variable of its name: `PADDOCK_CONNECT_TIMEOUT_S` (01 §2.9).
+
 Limits that belong to one model (first token, stall) and the size of a body are manifest fields, not here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
+PREFIX = "PADDOCK_"
 KIB = 2**10
 MIB = 2**20
 
@@ -33,3 +39,28 @@ class ProxyLimits:
     """Most that is read of an instance's error answer."""
     answer_limit_bytes: int = 256 * MIB
     """Most that is kept of one answer: a large batch of embeddings stays well below."""
+
+
+class LimitError(Exception):
+    """A variable that is no limit; the text names it, what was found and what is allowed."""
+
+
+def read_limits(environ: Mapping[str, str]) -> ProxyLimits:
+    """The limits of this process. Raises LimitError."""
+    found = {
+        field.name: environ.get(PREFIX + field.name.upper(), "").strip() for field in fields(ProxyLimits)
+    }
+    values: dict[str, Any] = {name: _number(name, text) for name, text in found.items() if text}
+    return ProxyLimits(**values)
+
+
+def _number(name: str, text: str) -> float | int:
+    whole = not name.endswith("_s")
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        allowed = "a whole number from 0" if whole else "seconds from 0"
+        raise LimitError(f"{PREFIX}{name.upper()}: found {text!r}, must be {allowed}.")
+    return value
