@@ -1,0 +1,75 @@
+"""What the buttons do: load, unload, reload, then back to the page with a confirmation (07 §3.11, §5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from framework.api.auth import CSRF_FIELD, authorise
+from framework.api.services import Services, UnloadMode
+from framework.dashboard.answers import NotFound, own_path, see_other
+from framework.dashboard.desk import Desk
+from framework.dashboard.urls import model_url
+from framework.proxy.model_choice import nearest_names, shown
+from framework.values.event import Event
+from framework.values.instance import ModelView
+
+# A form of ours is a token, an address and a word.
+FORM_LIMIT_BYTES = 64 * 1024
+MODES: Mapping[str, UnloadMode] = {"drain": "drain", "now": "now", "kill": "kill"}
+
+
+async def load(desk: Desk, request: Request) -> Response:
+    """Start a model."""
+    return await _command(desk, request, lambda model, _, by: desk.services.fleet.load(model, by=by))
+
+
+async def unload(desk: Desk, request: Request) -> Response:
+    """Stop a model; without a choice its running requests are finished first."""
+
+    def command(model: str, form: FormData, by: str) -> Event:
+        return desk.services.fleet.unload(model, MODES.get(field(form, "mode"), "drain"), by=by)
+
+    return await _command(desk, request, command)
+
+
+async def reload(desk: Desk, request: Request) -> Response:
+    """Replace a model's instances, whatever the comparison says."""
+    return await _command(desk, request, lambda model, _, by: desk.services.fleet.reload(model, by=by))
+
+
+def known_model(services: Services, request: Request) -> ModelView:
+    """The model that an address names by id or alias. Raises NotFound with the nearest names."""
+    name: str = request.path_params["name"]
+    view = services.fleet.view(services.fleet.resolve(name) or name)
+    if view is not None:
+        return view
+    near = nearest_names(name, [view.request.id for view in services.fleet.views()])
+    raise NotFound(
+        f"There is no model {shown(name)} in the manifest.", tuple((hit, model_url(hit)) for hit in near)
+    )
+
+
+def field(form: FormData, name: str) -> str:
+    """A text field of a form; an upload or nothing counts as empty."""
+    value = form.get(name)
+    return value if isinstance(value, str) else ""
+
+
+async def _command(desk: Desk, request: Request, give: Callable[[str, FormData, str], Event]) -> Response:
+    """Prove the caller, give the command, lead back to a page that confirms it."""
+    form = await request.form()
+    caller = authorise(request, desk.services, "operate", csrf_token=field(form, CSRF_FIELD) or None)
+    name = known_model(desk.services, request).request.id
+    try:
+        event = give(name, form, caller.name)
+    except KeyError:
+        # Still there to be looked at, but no longer declared.
+        raise NotFound(f"{shown(name)} is no longer in the manifest.", ()) from None
+    path, hash_mark, fragment = own_path(field(form, "back")).partition("#")
+    joint = "&" if "?" in path else "?"
+    return see_other(f"{path}{joint}{urlencode({'done': event.id})}{hash_mark}{fragment}")

@@ -1,0 +1,49 @@
+"""What every page handler is given: the running system, the templates, and the caches of this package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.api.services import Services
+from framework.dashboard.assets import Assets
+from framework.dashboard.device_sample import DeviceSample
+from framework.dashboard.templating import Templates
+
+
+class OpenStreams:
+    """How many live streams are open; a bound keeps a forgotten script from eating the server."""
+
+    # Fifty open pages are a busy team; each stream costs a task and what its page shows.
+    LIMIT = 128
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether another stream must be refused."""
+        return self.count >= self.LIMIT
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Made once with the routes."""
+
+    services: Services
+    assets: Assets
+    templates: Templates
+    devices: DeviceSample
+    streams: OpenStreams
+
+
+def make_desk(services: Services, templates_dir: Path, static_dir: Path) -> Desk:
+    """The desk of one server."""
+    assets = Assets(static_dir)
+    return Desk(
+        services,
+        assets,
+        Templates(templates_dir, assets),
+        DeviceSample(services.devices, services.changes),
+        OpenStreams(),
+    )

@@ -1,0 +1,173 @@
+"""One stream of server-sent events per page: parts of it, as they change (01 §3).
+
+A stream waits for the change signal, compares page values with what it has sent, and sends the difference
+as HTML that htmx puts in place by id. It sends at most four times a second, a comment when nothing happens,
+and ends with its client, its session or its model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from framework.api.auth import set_session_cookie, visit
+from framework.api.errors import ApiError
+from framework.api.streams import frame
+from framework.dashboard.answers import EVENT_STREAM, viewer_of
+from framework.dashboard.desk import Desk
+from framework.dashboard.live_sources import LiveSource, source_of
+from framework.dashboard.pages.shell import Viewer
+from framework.dashboard.states import look_of
+from framework.dashboard.updates import Fragment, Sent, Update, Whole
+from framework.runtime.logs import LogBuffer, LogLine
+from framework.telemetry.changes import Changes
+from framework.values.instance import ModelView
+
+# 01 §3: at most 4 updates a second.
+INTERVAL_S = 0.25
+# Proxies drop what is silent for about a minute.
+HEARTBEAT_S = 15.0
+# Progress and countdowns are read on demand, so nobody says that they moved: look often enough to see it.
+LOOK_S = 1.0
+# How soon a browser comes back after a lost connection, in milliseconds.
+RETRY_MS = 1000
+# A screen reader is told the first few changes; a fleet that starts at once would never stop talking.
+ANNOUNCED = 3
+COME_BACK = {"Retry-After": "5"}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Times of a stream in seconds."""
+
+    interval_s: float = INTERVAL_S
+    heartbeat_s: float = HEARTBEAT_S
+    look_s: float = LOOK_S
+
+
+async def live(desk: Desk, request: Request) -> Response:
+    """The stream of the page that `?page=` names."""
+    seen = visit(request, desk.services)
+    if seen.new_cookie is not None:
+        # The page outlived its session, as after a restart: it gets a new one and comes back at once.
+        response = Response(f"retry: {RETRY_MS}\n\n", media_type=EVENT_STREAM)
+        set_session_cookie(response, request, desk.services, seen.new_cookie)
+        return response
+    if desk.streams.full:
+        raise ApiError(503, "too_many_pages", "Too many pages are open; close some.", headers=COME_BACK)
+    source = source_of(desk, request)
+    if request.method == "HEAD":
+        return Response(media_type=EVENT_STREAM)
+    return StreamingResponse(
+        _counted(desk, updates(desk, request, source)),
+        media_type=EVENT_STREAM,
+        headers={"x-accel-buffering": "no"},
+    )
+
+
+async def updates(
+    desk: Desk, request: Request, source: LiveSource, pace: Pace = Pace()
+) -> AsyncIterator[str]:
+    """The text of the stream. What changed since the page was rendered comes first."""
+    sent, states = Sent(), _states(source.models())
+    if source.is_current(request.query_params.get("have", "")):
+        sent.remember(source.fragments())
+    shown_to = _viewer(desk, request)
+    yield f"retry: {RETRY_MS}\n\n"
+    while True:
+        wake = _Wake(desk.services.changes, source.log())
+        viewer = _viewer(desk, request)
+        if viewer is None:
+            return
+        if viewer != shown_to:
+            # Another role sees other buttons: everything is sent anew.
+            sent, shown_to = Sent(), viewer
+        now = _states(source.models())
+        found = _messages(desk, viewer, sent.changes(source.fragments()))
+        found += _announcement(desk, viewer, states, now)
+        states = now
+        if found:
+            yield "".join(found)
+        await asyncio.sleep(pace.interval_s)
+        if not await wake.wait(pace.look_s if _is_moving(source.models()) else pace.heartbeat_s):
+            yield ": nothing new\n\n"
+
+
+class _Wake:
+    """What a stream waits for, as it stands before it looks: a later change is never missed."""
+
+    def __init__(self, changes: Changes, log: LogBuffer | None) -> None:
+        self._changes = changes
+        self._version = changes.version
+        self._log = log
+        self._newest = log.newest if log is not None else 0
+
+    async def wait(self, timeout_s: float) -> bool:
+        """True when something has changed or a line was written, False when time is over."""
+        waiting: list[asyncio.Task[object]] = [asyncio.create_task(self._changes.wait(self._version))]
+        if self._log is not None:
+            waiting.append(asyncio.create_task(self._line(self._log)))
+        try:
+            done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            return bool(done)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _line(self, log: LogBuffer) -> LogLine:
+        async with aclosing(cast("AsyncGenerator[LogLine, None]", log.follow(self._newest))) as lines:
+            return await anext(lines)
+
+
+async def _counted(desk: Desk, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+    desk.streams.count += 1
+    try:
+        async for text in stream:
+            yield text
+    finally:
+        desk.streams.count -= 1
+
+
+def _viewer(desk: Desk, request: Request) -> Viewer | None:
+    """Who looks, None when the session is over."""
+    try:
+        seen = visit(request, desk.services)
+    except ApiError:
+        return None
+    return viewer_of(desk, seen) if seen.new_cookie is None else None
+
+
+def _messages(desk: Desk, viewer: Viewer, found: Sequence[Update]) -> list[str]:
+    return [frame(_html(desk, viewer, update)) for update in found]
+
+
+def _html(desk: Desk, viewer: Viewer, update: Update) -> str:
+    if isinstance(update, Whole):
+        return desk.templates.fragment(update.fragment, viewer)
+    return desk.templates.feed(update.feed, update.items, viewer)
+
+
+def _is_moving(models: Sequence[ModelView]) -> bool:
+    """Whether something loads or waits for its next try."""
+    instances = (instance for view in models for instance in view.instances)
+    return any(i.progress is not None or i.retry_in_s is not None for i in instances)
+
+
+def _states(models: Sequence[ModelView]) -> dict[str, str]:
+    return {view.request.id: look_of(view.state).label for view in models}
+
+
+def _announcement(desk: Desk, viewer: Viewer, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What a screen reader is told: changes of state only, never progress."""
+    moved = [f"{name}: {label}" for name, label in now.items() if before.get(name, label) != label]
+    if not moved:
+        return []
+    more = [f"and {len(moved) - ANNOUNCED} more"] if len(moved) > ANNOUNCED else []
+    announced = Fragment("announce", "_announce.html", "text", ". ".join([*moved[:ANNOUNCED], *more]))
+    return [frame(desk.templates.fragment(announced, viewer))]

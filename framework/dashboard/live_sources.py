@@ -1,0 +1,118 @@
+"""What a live stream shows: for each page, the same values and parts that the page was rendered from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.requests import Request
+
+from framework.api.errors import ApiError
+from framework.dashboard.answers import shell_of
+from framework.dashboard.desk import Desk
+from framework.dashboard.pages.events import events_fragments, parse_query
+from framework.dashboard.pages.log import log_fragment
+from framework.dashboard.pages.model import body_fragment, gone_fragment
+from framework.dashboard.pages.overview import overview_fragments
+from framework.dashboard.pages.shell import banner_fragment, banner_of
+from framework.dashboard.updates import Fragment
+from framework.dashboard.urls import with_query
+from framework.dashboard.views import (
+    body_now,
+    events_now,
+    log_now,
+    overview_now,
+    parse_group,
+    parse_log_query,
+)
+from framework.runtime.logs import LogBuffer
+from framework.values.instance import ModelView
+
+LIVE = "/live"
+MILLISECONDS = 1000
+
+
+@dataclass(frozen=True)
+class LiveSource:
+    """One page as it is at the moment of each call."""
+
+    fragments: Callable[[], tuple[Fragment, ...]]
+    models: Callable[[], Sequence[ModelView]]
+    log: Callable[[], LogBuffer | None]
+    tag: Callable[[], str]
+
+    def is_current(self, have: str) -> bool:
+        """Whether a page that was rendered at `have` shows what is so now."""
+        return have == self.tag()
+
+
+def tag_now(desk: Desk, log: LogBuffer | None = None) -> str:
+    """What a page was rendered from: this run of the server, its changes, the lines of its log."""
+    services = desk.services
+    run = int(services.started_at.timestamp() * MILLISECONDS)
+    return f"{run:x}-{services.changes.version}-{log.newest if log is not None else 0}"
+
+
+def live_url(page: str, tag: str, **values: object) -> str:
+    """The address of the stream that keeps a page up to date."""
+    return with_query(LIVE, {"page": page, **values, "have": tag})
+
+
+def source_of(desk: Desk, request: Request) -> LiveSource:
+    """The source of the page that an address names. Raises ApiError 404 for a page that has no stream."""
+    sources = {"overview": _overview, "model": _model, "events": _events}
+    make = sources.get(request.query_params.get("page", ""))
+    if make is None:
+        raise ApiError(404, "not_found", "This page has no live updates.")
+    return make(desk, request)
+
+
+def _overview(desk: Desk, request: Request) -> LiveSource:
+    group = parse_group(request.query_params)
+
+    def fragments() -> tuple[Fragment, ...]:
+        page = overview_now(desk, shell_of(desk, request, "", "overview"), group)
+        return (_banner(desk), *overview_fragments(page))
+
+    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+
+
+def _events(desk: Desk, request: Request) -> LiveSource:
+    query = parse_query(request.query_params)
+
+    def fragments() -> tuple[Fragment, ...]:
+        page = events_now(desk, shell_of(desk, request, "", "events"), query)
+        return (_banner(desk), *events_fragments(page))
+
+    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+
+
+def _model(desk: Desk, request: Request) -> LiveSource:
+    model_id = request.query_params.get("model", "")
+    query = parse_log_query(request.query_params)
+    fleet = desk.services.fleet
+
+    def fragments() -> tuple[Fragment, ...]:
+        view = fleet.view(model_id)
+        if view is None:
+            return (_banner(desk), gone_fragment(model_id))
+        log = log_now(desk, model_id, query, view.request.live.replicas)
+        return (_banner(desk), body_fragment(body_now(desk, view)), log_fragment(log))
+
+    def models() -> tuple[ModelView, ...]:
+        view = fleet.view(model_id)
+        return () if view is None else (view,)
+
+    def log() -> LogBuffer | None:
+        return fleet.log(model_id, query.replica)
+
+    return LiveSource(fragments, models, log, lambda: tag_now(desk, log()))
+
+
+def _banner(desk: Desk) -> Fragment:
+    return banner_fragment(banner_of(desk.services.current))
+
+
+def _no_log() -> None:
+    return None

@@ -1,0 +1,119 @@
+"""Asked, granted, running side by side: the three are different things and stay apart (00 §3). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from framework.api.shapes.plan import granted_cache_json
+from framework.dashboard.formats import UNKNOWN, counted
+from framework.dashboard.pages.instance_facts import offload_text
+from framework.values.instance import InstanceView
+from framework.values.plan import LaunchPlan, LaunchResult
+from framework.values.request import ModelRequest
+
+AUTO = "automatic"
+
+Texts = tuple[str, str, str]
+"""Asked, granted, running."""
+
+
+@dataclass(frozen=True)
+class CompareRow:
+    """One setting. `differs`: what was granted or runs is not what was asked by name or number."""
+
+    label: str
+    asked: str
+    granted: str
+    running: str
+    differs: bool = False
+
+
+@dataclass(frozen=True)
+class CompareTable:
+    """All settings of one instance, or of a model that has none yet."""
+
+    id: str
+    rows: tuple[CompareRow, ...]
+
+
+def compare_table(element: str, request: ModelRequest, instance: InstanceView | None) -> CompareTable:
+    """The table; without a plan nothing was granted, without a result nothing runs."""
+    plan = instance.plan if instance else None
+    result = _ready(instance.result) if instance else None
+    rows = (
+        _comparable("Context", *_context(request, plan, result)),
+        _comparable("Slots", *_slots(request, plan, result)),
+        _comparable("KV cache (K / V)", *_kv_cache(request, plan, result)),
+        CompareRow("Speculation", *_speculation(request, plan, result)),
+        CompareRow("Devices", *_devices(request, plan)),
+        CompareRow("Offload", *_offload(request, plan, result)),
+        CompareRow("Engine", *_engine(request, plan, instance)),
+    )
+    return CompareTable(element, rows)
+
+
+def _comparable(label: str, asked: str, granted: str, running: str) -> CompareRow:
+    """A setting whose three columns speak the same language, so that they can differ."""
+    known = {text for text in (granted, running) if text != UNKNOWN}
+    return CompareRow(label, asked, granted, running, differs=asked != AUTO and bool(known - {asked}))
+
+
+def _ready(result: LaunchResult | None) -> LaunchResult | None:
+    return result if result is not None and result.outcome == "ready" else None
+
+
+def _context(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
+    asked = counted(request.n_ctx, "token") if request.n_ctx else AUTO
+    planned = counted(plan.context, "token") if plan is not None and plan.context else "the model's own"
+    granted = planned if plan is not None else UNKNOWN
+    running = counted(result.context, "token") if result is not None and result.context else UNKNOWN
+    return asked, granted, running
+
+
+def _slots(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
+    return (
+        counted(request.slots, "slot"),
+        UNKNOWN if plan is None else counted(plan.slots, "slot"),
+        UNKNOWN if result is None else counted(result.slots, "slot"),
+    )
+
+
+def _kv_cache(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
+    key, value = request.cache_type
+    asked = f"{key or AUTO} / {value or AUTO}" if key or value else AUTO
+    if plan is None:
+        return asked, UNKNOWN, UNKNOWN
+    types = granted_cache_json(plan.cache_types)
+    granted = f"{types['k']} / {types['v']}"
+    return asked, granted, granted if result is not None else UNKNOWN
+
+
+def _speculation(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
+    running = UNKNOWN if result is None else result.speculation or "none"
+    return request.spec.mode, UNKNOWN if plan is None else plan.spec.resolved, running
+
+
+def _devices(request: ModelRequest, plan: LaunchPlan | None) -> Texts:
+    pool = ", ".join(AUTO if name == "auto" else name for name in request.pool.devices)
+    planned = ", ".join(sorted(plan.fit.budget_bytes)) if plan is not None else ""
+    granted = UNKNOWN if plan is None else planned or "the engine decides"
+    return f"pool {request.pool.name}: {pool}", granted, UNKNOWN
+
+
+def _offload(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
+    asked = AUTO
+    if request.memory_mode == "manual" and request.gpu_layers >= 0:
+        asked = f"{counted(request.gpu_layers, 'layer')} on the GPU"
+        if request.n_cpu_moe:
+            asked += f", experts of {counted(request.n_cpu_moe, 'layer')} in RAM"
+    granted = UNKNOWN if plan is None else "the engine decides" if asked == AUTO else asked
+    return asked, granted, offload_text(result.offload if result is not None else None)
+
+
+def _engine(request: ModelRequest, plan: LaunchPlan | None, instance: InstanceView | None) -> Texts:
+    asked = f"{request.engine.name} ({request.engine.kind})"
+    if plan is None:
+        return asked, UNKNOWN, UNKNOWN
+    granted = f"{plan.engine.entry.name}, {plan.engine.origin}"
+    running = f"version {plan.caps.version}" if instance is not None and instance.pid is not None else UNKNOWN
+    return asked, granted, running

@@ -1,0 +1,256 @@
+"""One model: asked, granted and running side by side, every reason, slots, process, log (01 §3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from framework.api.shapes.status import source_text
+from framework.dashboard.formats import duration
+from framework.dashboard.pages.compare import CompareTable, compare_table
+from framework.dashboard.pages.event_rows import RecentEvents
+from framework.dashboard.pages.ids import element_id
+from framework.dashboard.pages.instance_facts import (
+    ProgressFacts,
+    model_flags,
+    progress_of,
+    reasons_of,
+    serving_instance,
+    whole_s,
+)
+from framework.dashboard.pages.log import LogView
+from framework.dashboard.pages.process import (
+    AttemptList,
+    CommandLine,
+    ProcessFacts,
+    attempt_list,
+    command_line,
+    process_facts,
+)
+from framework.dashboard.pages.shell import Shell
+from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
+from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of
+from framework.dashboard.updates import Fragment
+from framework.dashboard.urls import model_url
+from framework.values.instance import InstanceView, ModelView, State
+from framework.values.reason import Reason
+from framework.values.request import LoadMode, ModelRequest
+
+LOAD_MODES: dict[LoadMode, str] = {
+    "at-start": "when Paddock starts",
+    "on-demand": "at the first request",
+    "manual": "only by Load",
+}
+
+
+@dataclass(frozen=True)
+class ModelHead:
+    """The model at a glance. `error` is what keeps it from serving."""
+
+    name: str
+    display_name: str
+    aliases: tuple[str, ...]
+    look: Look
+    since: datetime | None
+    flags: tuple[str, ...]
+    progress: ProgressFacts | None
+    in_flight: int
+    waiting: int
+    queue_limit: int
+    wait_eta_s: float | None
+    error: Reason | None
+    retry_in_s: float | None
+    source: str
+    loads: str
+    unloads: str
+
+
+@dataclass(frozen=True)
+class ModelActions:
+    """The buttons. `modes` are the ways to unload, empty where unloading is no choice."""
+
+    actions: tuple[Action, ...]
+    modes: tuple[tuple[str, str], ...]
+    back: str
+
+
+@dataclass(frozen=True)
+class ReasonList:
+    """Everything that explains a difference between asked, granted and running, worst first."""
+
+    id: str
+    reasons: tuple[Reason, ...]
+    detail: str
+
+
+@dataclass(frozen=True)
+class InstanceSection:
+    """One instance, or the model alone while it has none (`process` is None then)."""
+
+    id: str
+    heading: str
+    look: Look | None
+    compare: CompareTable
+    reasons: ReasonList
+    slots: SlotGrid
+    process: ProcessFacts | None
+    command: CommandLine | None
+    attempts: AttemptList
+
+
+@dataclass(frozen=True)
+class InstanceSections:
+    """The serving instance first."""
+
+    sections: tuple[InstanceSection, ...]
+
+
+@dataclass(frozen=True)
+class ModelBody:
+    """The page but for its log, which outlives the model's place in the manifest."""
+
+    head: ModelHead
+    buttons: ModelActions
+    instances: InstanceSections
+    recent: RecentEvents
+
+
+@dataclass(frozen=True)
+class GoneModel:
+    """What takes the place of a body when the model leaves the manifest while its page is open."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ModelPage:
+    """Everything on `/models/NAME`."""
+
+    shell: Shell
+    body: ModelBody
+    log: LogView
+
+
+def body_of(view: ModelView, recent: RecentEvents) -> ModelBody:
+    """The body of the page; its buttons lead back to it."""
+    actions = actions_of(view)
+    unloadable = any(action.label == "Unload" for action in actions)
+    return ModelBody(
+        head=head_of(view),
+        buttons=ModelActions(actions, UNLOAD_MODES if unloadable else (), model_url(view.request.id)),
+        instances=InstanceSections(tuple(sections_of(view))),
+        recent=recent,
+    )
+
+
+def head_of(view: ModelView) -> ModelHead:
+    """The model at a glance."""
+    request, serving = view.request, serving_instance(view)
+    ready = view.state is State.READY
+    return ModelHead(
+        name=request.id,
+        display_name=request.live.display_name or "",
+        aliases=request.live.aliases,
+        look=look_of(view.state),
+        since=serving.since if serving else None,
+        flags=model_flags(view),
+        progress=next((fact for i in view.instances if (fact := progress_of(i)) is not None), None),
+        in_flight=sum(instance.inflight for instance in view.instances),
+        waiting=view.queue.waiting,
+        queue_limit=view.queue.limit,
+        wait_eta_s=whole_s(view.queue.eta_s) if view.queue.waiting else None,
+        error=serving.last_error if serving and not ready else None,
+        retry_in_s=whole_s(serving.retry_in_s) if serving else None,
+        source=source_text(request.source),
+        loads=LOAD_MODES[request.live.load],
+        unloads=_unloads(request),
+    )
+
+
+def sections_of(view: ModelView) -> Iterable[InstanceSection]:
+    """A section for each instance, the serving one first; one of the request alone when there is none."""
+    serving = serving_instance(view)
+    if serving is None:
+        yield _section(view.request, None, "")
+        return
+    several = len(view.instances) > 1
+    for instance in sorted(view.instances, key=lambda i: (i.replica, i is not serving, i.generation)):
+        yield _section(instance.request, instance, _heading(instance, view) if several else "")
+
+
+def body_fragment(body: ModelBody) -> Fragment:
+    """The body as parts that change on their own."""
+    sections = body.instances.sections
+    instances = Fragment(
+        "instances",
+        "_instances.html",
+        "instances",
+        body.instances,
+        outline=tuple(section.id for section in sections),
+        parts=tuple(_section_fragment(section) for section in sections),
+    )
+    parts = (
+        Fragment("model-head", "_model_head.html", "head", body.head),
+        Fragment("model-actions", "_model_actions.html", "buttons", body.buttons),
+        instances,
+        Fragment("recent", "_recent.html", "recent", body.recent),
+    )
+    return Fragment("model", "_model_body.html", "body", body, outline="declared", parts=parts)
+
+
+def gone_fragment(name: str) -> Fragment:
+    """The body of a model that is gone."""
+    return Fragment("model", "_model_gone.html", "gone", GoneModel(name), outline="gone")
+
+
+def _section(request: ModelRequest, instance: InstanceView | None, heading: str) -> InstanceSection:
+    element = element_id("i", instance.instance if instance else request.id)
+    result = instance.result if instance else None
+    failure = result.failure if result is not None else None
+    return InstanceSection(
+        id=element,
+        heading=heading,
+        look=look_of(instance.state) if instance else None,
+        compare=compare_table(f"{element}-compare", request, instance),
+        reasons=ReasonList(
+            f"{element}-reasons", reasons_of(instance) if instance else (), failure.detail if failure else ""
+        ),
+        slots=slot_grid(f"{element}-slots", instance),
+        process=process_facts(f"{element}-process", instance) if instance else None,
+        command=command_line(f"{element}-command", instance) if instance else None,
+        attempts=attempt_list(f"{element}-attempts", result.attempts if result else ()),
+    )
+
+
+def _section_fragment(section: InstanceSection) -> Fragment:
+    parts = [
+        Fragment(section.compare.id, "_compare.html", "compare", section.compare),
+        Fragment(section.reasons.id, "_reasons.html", "reasons", section.reasons),
+        slot_fragment(section.slots),
+        Fragment(section.attempts.id, "_attempts.html", "attempts", section.attempts),
+    ]
+    if section.process is not None:
+        parts.append(Fragment(section.process.id, "_process.html", "process", section.process))
+    if section.command is not None:
+        parts.append(Fragment(section.command.id, "_command.html", "command", section.command))
+    outline = (
+        section.heading,
+        section.look if section.heading else None,
+        section.process is None,
+        section.command is None,
+    )
+    return Fragment(section.id, "_instance.html", "section", section, outline=outline, parts=tuple(parts))
+
+
+def _heading(instance: InstanceView, view: ModelView) -> str:
+    newest = max(i.generation for i in view.instances if i.replica == instance.replica)
+    oldest = min(i.generation for i in view.instances if i.replica == instance.replica)
+    role = "" if newest == oldest else ", replacement" if instance.generation == newest else ", serving"
+    return f"Replica {instance.replica}{role}"
+
+
+def _unloads(request: ModelRequest) -> str:
+    if request.live.load != "on-demand" or request.live.idle_after_s is None:
+        return "only by Unload"
+    return f"after {duration(request.live.idle_after_s)} without requests"

@@ -1,0 +1,144 @@
+"""One process in detail: identity, command line, attempts to start it. Pure; secrets are hidden."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from framework.engines.command_line import fill_line
+from framework.engines.redaction import redact_argv
+from framework.values.instance import ExitInfo, InstanceView
+from framework.values.plan import Attempt, LaunchPlan
+
+# Rungs of the recovery ladder (06 §12.2).
+RUNGS = {"S": "as planned", "P": "on another port", "U": "without a flag that the engine refused"}
+OUTCOMES = {
+    "healthy": "became ready",
+    "exited": "ended by itself",
+    "timeout": "was not ready in time",
+    "port_taken": "found its port taken",
+    "cancelled": "was cancelled",
+}
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """Who the process is. None where there is no process, or no such fact yet."""
+
+    id: str
+    instance: str
+    state: str
+    since: datetime
+    pid: int | None
+    port: int | None
+    in_flight: int
+    restarts: int
+    load_s: float | None
+    last_exit: str
+    engine_path: str
+    engine_version: str
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What was or would be started; `variables` are names of declared environment variables."""
+
+    id: str
+    text: str
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AttemptRow:
+    """One try to start; `change` is what was changed before it. `exit` is empty while there is none."""
+
+    number: int
+    change: str
+    outcome: str
+    good: bool
+    exit: str
+    seconds: float
+    log: str
+    command: str
+
+
+@dataclass(frozen=True)
+class AttemptList:
+    """All tries of one launch."""
+
+    id: str
+    rows: tuple[AttemptRow, ...]
+
+
+def process_facts(element: str, instance: InstanceView) -> ProcessFacts:
+    """The facts of an instance."""
+    plan = instance.plan
+    return ProcessFacts(
+        id=element,
+        instance=instance.instance,
+        state=instance.state.value,
+        since=instance.since,
+        pid=instance.pid,
+        port=instance.port,
+        in_flight=instance.inflight,
+        restarts=instance.restarts,
+        load_s=instance.result.load_s if instance.result is not None else None,
+        last_exit=exit_text(instance.last_exit),
+        engine_path=str(plan.engine.entry) if plan is not None else "",
+        engine_version=plan.caps.version if plan is not None else "",
+    )
+
+
+def command_line(element: str, instance: InstanceView) -> CommandLine | None:
+    """The command line of an instance's plan, ready for a shell; None before there is a plan."""
+    plan = instance.plan
+    if plan is None:
+        return None
+    argv = plan.argv if instance.port is None else fill_line(plan.sections, port=instance.port)
+    return CommandLine(element, shlex.join(redact_argv(argv)), _variables(plan))
+
+
+def attempt_list(element: str, attempts: Sequence[Attempt]) -> AttemptList:
+    """The attempts of a launch."""
+    return AttemptList(element, tuple(_attempt(attempt) for attempt in attempts))
+
+
+def exit_text(info: ExitInfo | None) -> str:
+    """How a process ended, empty when none has."""
+    if info is None:
+        return ""
+    kind = "as planned" if info.planned else "unexpectedly"
+    return f"{code_text(info.code)}, {kind}, after {info.seconds_ready:.0f} s ready"
+
+
+def code_text(code: int | None) -> str:
+    """An exit code, or the name of the signal that ended it."""
+    if code is None:
+        return "unknown exit code"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _variables(plan: LaunchPlan) -> tuple[str, ...]:
+    declared = {*plan.request.engine.env, *plan.request.env, *plan.engine.env}
+    return tuple(sorted(declared & set(plan.env) if plan.env else declared))
+
+
+def _attempt(attempt: Attempt) -> AttemptRow:
+    return AttemptRow(
+        number=attempt.n,
+        change=RUNGS.get(attempt.rung, attempt.rung),
+        outcome=OUTCOMES.get(attempt.outcome, attempt.outcome),
+        good=attempt.outcome == "healthy",
+        exit="" if attempt.exit_code is None else code_text(attempt.exit_code),
+        seconds=attempt.seconds,
+        log=str(attempt.log) if attempt.log is not None else "",
+        command=shlex.join(redact_argv(attempt.argv)),
+    )

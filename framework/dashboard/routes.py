@@ -1,0 +1,52 @@
+"""The routes of the dashboard. Called by app; every answer carries the security headers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.routing import BaseRoute, Route
+
+from framework.api.services import Services
+from framework.dashboard import actions, page_handlers, session_pages
+from framework.dashboard.answers import SIGN_IN, Handler, guarded
+from framework.dashboard.desk import Desk, make_desk
+from framework.dashboard.headers import SecurityHeaders
+from framework.dashboard.live import live
+from framework.dashboard.live_sources import LIVE
+
+SECURED = (Middleware(SecurityHeaders),)
+SMALL_FORM = Middleware(RequestBodyLimitMiddleware, max_body_size=actions.FORM_LIMIT_BYTES)
+
+
+def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) -> list[BaseRoute]:
+    """All pages, actions and assets. REQUIRES: called on the event loop that serves them."""
+    desk = make_desk(services, templates_dir, static_dir)
+    return [
+        _get(desk, "/", page_handlers.overview),
+        _get(desk, "/events", page_handlers.events),
+        _get(desk, LIVE, live),
+        _get(desk, SIGN_IN, session_pages.show_sign_in),
+        _post(desk, SIGN_IN, session_pages.do_sign_in),
+        _post(desk, "/sign-out", session_pages.do_sign_out),
+        # Names may hold slashes: the verb is what stands last, and pages are only read.
+        _post(desk, "/models/{name:path}/load", actions.load),
+        _post(desk, "/models/{name:path}/unload", actions.unload),
+        _post(desk, "/models/{name:path}/reload", actions.reload),
+        _get(desk, "/models/{name:path}", page_handlers.model),
+        Route("/static/{name:path}", desk.assets.answer, methods=["GET"], middleware=SECURED),
+    ]
+
+
+def _get(desk: Desk, path: str, handler: Handler) -> Route:
+    return Route(path, guarded(handler, desk), methods=["GET"], middleware=SECURED)
+
+
+def _post(desk: Desk, path: str, handler: Handler) -> Route:
+    return Route(
+        path,
+        guarded(handler, desk),
+        methods=["POST"],
+        middleware=(*SECURED, SMALL_FORM),
+    )

@@ -1,0 +1,84 @@
+"""The page values of this moment: takes snapshots of the running system, decides nothing.
+
+Each page has one function, used for the page itself and for each update of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from framework.api.services import Services
+from framework.dashboard.desk import Desk
+from framework.dashboard.pages.event_rows import RecentEvents, newest_first
+from framework.dashboard.pages.events import ALL_EVENTS, PAGE_ROWS, EventQuery, EventsPage, cut, events_page
+from framework.dashboard.pages.log import QUERY_LIMIT, LogQuery, LogView, log_view
+from framework.dashboard.pages.model import ModelBody, body_of
+from framework.dashboard.pages.overview import GROUPS, OverviewPage, summary_of, table_of
+from framework.dashboard.pages.shell import Shell
+from framework.dashboard.states import Group
+from framework.dashboard.urls import with_query
+from framework.values.instance import ModelView, State
+
+RECENT_ROWS = 10
+REPLICA_DIGITS = 4
+RUNNING = frozenset({State.READY, State.DRAINING})
+
+
+def overview_now(desk: Desk, shell: Shell, group: Group | None, *, fresh: bool = False) -> OverviewPage:
+    """The overview; `fresh` asks for a new list of devices."""
+    views = desk.services.fleet.views()
+    current = desk.services.current
+    return OverviewPage(
+        shell=shell,
+        summary=summary_of(views, group, current),
+        table=table_of(views, group, current.manifest.path.name),
+        devices=desk.devices.look(running_instances(views), fresh=fresh),
+        recent=recent_events(desk.services, None),
+    )
+
+
+def body_now(desk: Desk, view: ModelView) -> ModelBody:
+    """The page of one model, but for its log."""
+    return body_of(view, recent_events(desk.services, view.request.id))
+
+
+def log_now(desk: Desk, model_id: str, query: LogQuery, replicas: int) -> LogView:
+    """The log of one replica of a model."""
+    buffer = desk.services.fleet.log(model_id, query.replica)
+    return log_view(model_id, buffer.after(0) if buffer is not None else [], query, replicas)
+
+
+def events_now(desk: Desk, shell: Shell, query: EventQuery) -> EventsPage:
+    """The events that a query lets through."""
+    services = desk.services
+    model = (services.fleet.resolve(query.model) or query.model) if query.model else None
+    limit = ALL_EVENTS if query.before else PAGE_ROWS + 1
+    found = services.events.recent(model=model, kind=query.kind or None, since=query.since, limit=limit)
+    events, older = cut(found, query)
+    names = [view.request.id for view in services.fleet.views()]
+    return events_page(shell, query, names, events, older)
+
+
+def recent_events(services: Services, model: str | None) -> RecentEvents:
+    """The newest events of one model, or of everything."""
+    events = services.events.recent(model=model, limit=RECENT_ROWS)
+    url = with_query("/events", {"model": model or ""})
+    return RecentEvents(newest_first(events), url, names_models=model is None)
+
+
+def parse_group(values: Mapping[str, str]) -> Group | None:
+    """The filter of the overview; anything else shows all."""
+    wanted = values.get("state", "")
+    return next((key for key, _, _ in GROUPS if key == wanted), None)
+
+
+def parse_log_query(values: Mapping[str, str]) -> LogQuery:
+    """The search of a log."""
+    replica = values.get("replica", "")
+    number = int(replica) if replica.isascii() and replica.isdigit() and len(replica) <= REPLICA_DIGITS else 0
+    return LogQuery(values.get("q", "").strip()[:QUERY_LIMIT], number)
+
+
+def running_instances(views: tuple[ModelView, ...]) -> frozenset[str]:
+    """The instances that hold memory."""
+    return frozenset(i.instance for view in views for i in view.instances if i.state in RUNNING)

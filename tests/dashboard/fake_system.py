@@ -1,0 +1,171 @@
+"""A running system of values: the dashboard looks at it, and it records what the buttons ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from starlette.applications import Starlette
+
+from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.routes import api_routes
+from framework.api.services import Services, UnloadMode
+from framework.api.sessions import Sessions
+from framework.dashboard.routes import dashboard_routes
+from framework.manifest.load import Loaded
+from framework.reconcile.current import CurrentManifest
+from framework.runtime.logs import LogBuffer
+from framework.telemetry.changes import Changes
+from framework.telemetry.events import EventLog
+from framework.values.device import Device
+from framework.values.event import Event
+from framework.values.instance import ModelView
+from framework.values.manifest import AccessKey, Listener, Manifest
+from tests.dashboard.samples import GIB, NOW
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEMPLATES = ROOT / "templates"
+STATIC = ROOT / "static"
+TOKEN = "token-of-this-run"
+DEVICES = (
+    Device("CUDA0", "gpu", 24 * GIB, 9 * GIB, "NVIDIA GeForce RTX 4090", "gpu"),
+    Device("CPU", "cpu", 64 * GIB, 41 * GIB, "AMD Ryzen 9 7950X", None),
+)
+
+
+@dataclass
+class FakeFleet:
+    """Models as values. `asked` records the commands: (verb, model, mode or "", by)."""
+
+    events: EventLog
+    changes: Changes
+    models: dict[str, ModelView] = field(default_factory=dict)
+    logs: dict[tuple[str, int], LogBuffer] = field(default_factory=dict)
+    asked: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def views(self) -> tuple[ModelView, ...]:
+        return tuple(self.models.values())
+
+    def view(self, model_id: str) -> ModelView | None:
+        return self.models.get(model_id)
+
+    def resolve(self, name: str) -> str | None:
+        if name in self.models:
+            return name
+        return next((key for key, view in self.models.items() if name in view.request.live.aliases), None)
+
+    def log(self, model_id: str, replica: int = 0) -> LogBuffer | None:
+        return self.logs.get((model_id, replica))
+
+    def load(self, model_id: str, *, by: str) -> Event:
+        return self._record("load", model_id, "", by)
+
+    def unload(self, model_id: str, mode: UnloadMode, *, by: str) -> Event:
+        return self._record("unload", model_id, mode, by)
+
+    def reload(self, model_id: str, *, by: str) -> Event:
+        return self._record("reload", model_id, "", by)
+
+    def put(self, *views: ModelView) -> None:
+        """Show these models from now on, in addition to the others."""
+        self.models.update({view.request.id: view for view in views})
+        self.changes.mark()
+
+    def remove(self, model_id: str) -> None:
+        """A model that left the manifest."""
+        del self.models[model_id]
+        self.changes.mark()
+
+    def write(self, model_id: str, *lines: str) -> None:
+        """Output of the first replica."""
+        log = self.logs.setdefault((model_id, 0), LogBuffer())
+        for line in lines:
+            log.append(line)
+
+    def _record(self, verb: str, model_id: str, mode: str, by: str) -> Event:
+        if self.models[model_id].removed:
+            raise KeyError(model_id)
+        self.asked.append((verb, model_id, mode, by))
+        message = f"{verb} of {model_id} accepted"
+        return self.events.record("command", message, model=model_id, data={"command": verb, "by": by})
+
+
+@dataclass
+class FakeSystem:
+    """Everything that the dashboard is given, and the application that serves it."""
+
+    services: Services
+    fleet: FakeFleet
+    current: CurrentManifest
+    app: Starlette
+    devices_listed: list[int]
+
+
+def make_system(
+    *models: ModelView,
+    access: Iterable[AccessKey] = (),
+    static_dir: Path = STATIC,
+    listen: Listener = Listener("127.0.0.1", 8080),
+    devices: tuple[Device, ...] = DEVICES,
+    started_at: datetime = NOW,
+) -> FakeSystem:
+    """A system that declares `models`. REQUIRES: called on the event loop that serves it."""
+    changes = Changes()
+    events = EventLog(changes, now=lambda: NOW)
+    fleet = FakeFleet(events, changes)
+    fleet.put(*models)
+    manifest = Manifest(Path("/etc/paddock/serve.toml"), "0" * 64, (), access=tuple(access))
+    current = CurrentManifest(manifest, NOW)
+    listed: list[int] = []
+
+    async def list_devices() -> DevicesAnswer:
+        listed.append(len(listed))
+        return DevicesAnswer(devices)
+
+    services = Services(
+        version="0.1.0",
+        started_at=started_at,
+        listen=listen,
+        current=current,
+        fleet=fleet,
+        events=events,
+        changes=changes,
+        token=TOKEN,
+        sessions=Sessions(),
+        check=_check,
+        diff=_diff,
+        plan=_plan,
+        engines=_engines,
+        devices=list_devices,
+        doctor=_doctor,
+        known_devices=lambda: devices,
+    )
+    routes = [*api_routes(services), *dashboard_routes(services, TEMPLATES, static_dir)]
+    return FakeSystem(services, fleet, current, Starlette(routes=routes), listed)
+
+
+def set_access(system: FakeSystem, *access: AccessKey) -> None:
+    """Another `[access]` in the manifest in force."""
+    system.current.manifest = replace(system.current.manifest, access=access)
+
+
+async def _check(text: str | None) -> Loaded:
+    return Loaded(None, (), "", ())
+
+
+async def _diff(text: str | None) -> DiffAnswer:
+    return DiffAnswer()
+
+
+async def _plan() -> PlanAnswer:
+    return PlanAnswer(Path("serve.toml"), "0" * 64)
+
+
+async def _engines() -> tuple[EngineAnswer, ...]:
+    return ()
+
+
+async def _doctor() -> tuple[DoctorCheck, ...]:
+    return ()

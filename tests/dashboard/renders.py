@@ -1,0 +1,193 @@
+"""Every page in every state worth seeing, rendered without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from framework.api.answers import DevicesAnswer
+from framework.dashboard.answers import ErrorPage
+from framework.dashboard.assets import Assets
+from framework.dashboard.pages.device_list import device_list_of
+from framework.dashboard.pages.event_rows import RecentEvents, newest_first
+from framework.dashboard.pages.events import EventQuery, EventsPage, events_fragments, events_page
+from framework.dashboard.pages.log import LogQuery, log_fragment, log_view
+from framework.dashboard.pages.model import ModelPage, body_fragment, body_of, gone_fragment
+from framework.dashboard.pages.overview import OverviewPage, overview_fragments, summary_of, table_of
+from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_fragment, banner_of
+from framework.dashboard.session_pages import SignInPage
+from framework.dashboard.templating import Templates
+from framework.dashboard.updates import Fragment
+from framework.reconcile.current import CurrentManifest
+from framework.runtime.logs import LogLine
+from framework.values.event import Event
+from framework.values.instance import InstanceView, ModelView, State
+from framework.values.manifest import Manifest
+from framework.values.problem import Problem
+from framework.values.reason import Reason
+from tests.dashboard import samples
+from tests.dashboard.fake_system import DEVICES, STATIC, TEMPLATES
+
+OPERATOR = Viewer("dashboard", "csrf-of-the-session", may_operate=True, may_sign_out=False)
+WATCHER = Viewer("night-shift", "csrf-of-the-session", may_operate=False, may_sign_out=True)
+PROBLEM = Problem(
+    "unknown_key",
+    "serve.toml",
+    14,
+    1,
+    "models.a.contxt",
+    "unknown key",
+    "contxt",
+    "one of 31 keys",
+    "context",
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page value, the template that prints it, and who looks at it."""
+
+    template: str
+    value: object
+    viewer: Viewer = OPERATOR
+
+
+@cache
+def templates() -> Templates:
+    """The templates of the product, compiled once."""
+    return Templates(TEMPLATES, Assets(STATIC))
+
+
+def manifest(*problems: Problem, notices: tuple[str, ...] = ()) -> CurrentManifest:
+    """The manifest in force, with what is wrong in the file now."""
+    return CurrentManifest(Manifest(Path("/etc/serve.toml"), "", ()), samples.NOW, problems, notices)
+
+
+def shell(section: Section = "overview", *problems: Problem, **fields: object) -> Shell:
+    """The frame of a page."""
+    frame = Shell(
+        "Title", section, "0.1.0", banner_of(manifest(*problems, notices=("listen",))), Notice(), "/"
+    )
+    return replace(frame, **fields)  # type: ignore[arg-type]
+
+
+def overview(*views: ModelView, events: tuple[Event, ...] = (), **frame: object) -> OverviewPage:
+    """The overview of these models."""
+    return OverviewPage(
+        shell("overview", live_url="/live?page=overview", **frame),
+        summary_of(views, None, manifest()),
+        table_of(views, None, "serve.toml"),
+        device_list_of(DevicesAnswer(DEVICES, (samples.CONTEXT_CUT,)), samples.NOW),
+        RecentEvents(newest_first(events), "/events", names_models=True),
+    )
+
+
+def model_page(view: ModelView, *lines: str, text: str = "", replicas: int = 1) -> ModelPage:
+    """The page of a model."""
+    log = log_view(
+        view.request.id, [LogLine(n, line) for n, line in enumerate(lines, 1)], LogQuery(text), replicas
+    )
+    recent = RecentEvents(newest_first([samples.event(1)]), "/events", names_models=False)
+    return ModelPage(shell("model", live_url="/live?page=model"), body_of(view, recent), log)
+
+
+def all_pages() -> Iterator[tuple[str, Page]]:
+    """Pages with names for tests. Together they print every branch of every template."""
+    everything = (
+        samples.model(asked=samples.request(live={"aliases": ("small",), "replicas": 2})),
+        samples.loading(),
+        samples.failed(),
+        samples.degraded(),
+        samples.model("idle", State.STOPPED, stopped_by_command=True),
+        samples.model("leaving", State.DRAINING, removed=True),
+        samples.model("flaky", State.BACKOFF, instances=(retrying(),)),
+    )
+    events = (
+        samples.event(1, "manifest_loaded", model=None, replica=None),
+        samples.event(
+            2, "degraded", reason=samples.CONTEXT_CUT, data={"free_bytes": 5, "seconds": 1.5, "a": [1]}
+        ),
+        samples.event(3, "command", replica=1, data={"by": "laptop"}),
+    )
+    yield "overview", Page("overview.html", overview(*everything, events=events))
+    yield "overview-for-viewers", Page("overview.html", overview(*everything), WATCHER)
+    yield "overview-empty", Page("overview.html", overview())
+    filtered = replace(
+        overview(), table=table_of(everything, "failed", "serve.toml"), devices=device_list_of(None, None)
+    )
+    yield "overview-filtered", Page("overview.html", filtered)
+    nothing = replace(filtered, table=table_of(everything[:1], "failed", "serve.toml"))
+    yield "overview-filter-finds-nothing", Page("overview.html", nothing)
+    broken = overview(banner=banner_of(manifest(PROBLEM)), notice=Notice("bad", "No.", "Because."))
+    yield "broken-manifest", Page("overview.html", broken)
+    for view in everything:
+        yield f"model-{view.request.id}", Page("model.html", model_page(view, "a line"))
+    yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)
+    yield (
+        "model-log-search-finds-nothing",
+        Page("model.html", model_page(everything[0], text="x", replicas=3)),
+    )
+    query = EventQuery(model="smollm2", kind="state", before=9)
+    yield "events", Page("events.html", events_page(shell("events"), query, ("smollm2",), events, older=True))
+    empty = events_page(shell("events", live_url="/live"), EventQuery(), (), (), older=False)
+    yield "events-empty", Page("events.html", empty)
+    missed = events_page(shell("events"), EventQuery(kind="ready"), (), (), older=False)
+    yield "events-filter-finds-nothing", Page("events.html", missed)
+    bare = Shell("Sign in", "none", "0.1.0", None, Notice("bad", "This key is not known."), "/sign-in")
+    yield "sign-in", Page("sign_in.html", SignInPage(bare, "/models/a%2Fb"), NOBODY)
+    near = (("smollm2", "/models/smollm2"), ("other", "/models/other"))
+    yield "error", Page("error.html", ErrorPage(bare, 404, "Not found", "There is no model 'x'.", near))
+
+
+def hostile_pages() -> Iterator[tuple[str, Page]]:
+    """All pages, with a hostile text wherever a text can come from outside."""
+    for number, text in enumerate(samples.HOSTILE):
+        reason = Reason("a_code", text, text, "error", {text: text})
+        asked = samples.request(text, live={"aliases": (text,), "display_name": text})
+        broken = samples.instance(asked, State.FAILED, last_error=reason)
+        views = (
+            samples.model(text, asked=asked),
+            samples.model(text, State.FAILED, asked=asked, instances=(broken,)),
+        )
+        events = (samples.event(1, model=text, message=text, reason=reason, data={text: text}),)
+        problem = Problem("a_code", text, 1, 1, text, text, text, text, text)
+        banner, notice = banner_of(manifest(problem)), Notice("ok", text, text)
+        yield (
+            f"overview-{number}",
+            Page("overview.html", overview(*views, events=events, banner=banner, notice=notice)),
+        )
+        for view in views:
+            page = replace(model_page(view, text, text=text), shell=shell("model", title=text))
+            yield f"model-{view.state}-{number}", Page("model.html", page)
+        listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)
+        yield f"events-{number}", Page("events.html", listed)
+
+
+def all_fragments() -> Iterator[Fragment]:
+    """Every fragment that a stream can send, nested ones included."""
+    for _, page in all_pages():
+        yield from _flat(_fragments_of(page.value))
+    yield gone_fragment("gone")
+    yield banner_fragment(banner_of(manifest(PROBLEM)))
+
+
+def retrying() -> InstanceView:
+    """An instance that waits for its next try."""
+    asked = samples.request("flaky")
+    return samples.instance(asked, State.BACKOFF, last_error=samples.NO_MEMORY, retry_in_s=16.0, restarts=3)
+
+
+def _fragments_of(value: object) -> tuple[Fragment, ...]:
+    if isinstance(value, OverviewPage):
+        return overview_fragments(value)
+    if isinstance(value, ModelPage):
+        return (body_fragment(value.body), log_fragment(value.log))
+    return events_fragments(value) if isinstance(value, EventsPage) else ()
+
+
+def _flat(fragments: tuple[Fragment, ...]) -> Iterator[Fragment]:
+    for fragment in fragments:
+        yield fragment
+        yield from _flat(fragment.parts)

@@ -1,0 +1,70 @@
+"""Asked, granted and running stay apart, and differences are marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from framework.dashboard.pages.compare import CompareRow, compare_table
+from framework.values.instance import InstanceView
+from framework.values.request import ModelRequest
+from tests.dashboard import samples
+
+
+def row(label: str, asked: ModelRequest, instance: InstanceView | None) -> CompareRow:
+    return next(r for r in compare_table("t", asked, instance).rows if r.label.startswith(label))
+
+
+def running(asked: ModelRequest, *, plan: dict[str, Any] | None = None, **result: Any) -> InstanceView:
+    return samples.instance(asked, plan=samples.plan(asked, **plan or {}), result=samples.result(**result))
+
+
+def test_a_lowered_context_differs() -> None:
+    asked = samples.request(n_ctx=32768)
+    found = row("Context", asked, running(asked, plan={"context": 32768}, context=8192))
+    assert found == CompareRow("Context", "32,768 tokens", "32,768 tokens", "8,192 tokens", differs=True)
+
+
+def test_an_automatic_context_cannot_differ() -> None:
+    asked = samples.request(n_ctx=0)
+    found = row("Context", asked, running(asked, plan={"context": 0}, context=8192))
+    assert (found.asked, found.granted, found.differs) == ("automatic", "the model's own", False)
+
+
+def test_fewer_slots_differ() -> None:
+    asked = samples.request(slots=4)
+    assert row("Slots", asked, running(asked, plan={"slots": 1}, slots=1)).differs
+
+
+def test_a_cache_type_that_was_not_granted_differs() -> None:
+    asked = samples.request(cache_type=("q8_0", "q8_0"))
+    found = row("KV", asked, running(asked, plan={"cache_types": ("q8_0", "f16")}))
+    assert (found.asked, found.granted, found.differs) == ("q8_0 / q8_0", "q8_0 / f16", True)
+
+
+def test_what_was_granted_as_asked_does_not_differ() -> None:
+    asked = samples.request(cache_type=("q8_0", "f16"))
+    assert not any(r.differs for r in compare_table("t", asked, running(asked)).rows)
+
+
+@pytest.mark.parametrize(("offload", "text"), [(True, "on GPU"), (False, "on CPU"), (None, "\u2013")])
+def test_the_engine_says_where_the_model_went(offload: bool | None, text: str) -> None:
+    asked = samples.request()
+    assert row("Offload", asked, running(asked, offload=offload)).running == text
+
+
+def test_layers_by_hand_are_shown_as_asked_and_granted() -> None:
+    asked = samples.request(memory_mode="manual", gpu_layers=20, n_cpu_moe=4)
+    text = "20 layers on the GPU, experts of 4 layers in RAM"
+    found = row("Offload", asked, running(asked))
+    assert (found.asked, found.granted) == (text, text)
+
+
+def test_a_failed_launch_runs_nothing() -> None:
+    view = samples.failed()
+    assert {r.running for r in compare_table("t", view.request, view.instances[0]).rows} == {"\u2013"}
+
+
+def test_without_an_instance_nothing_is_granted() -> None:
+    assert {r.granted for r in compare_table("t", samples.request(), None).rows} == {"\u2013"}
