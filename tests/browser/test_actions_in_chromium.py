@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from framework.values.instance import State
 from framework.values.manifest import AccessKey
@@ -50,6 +50,24 @@ async def test_a_button_acts_and_says_so(
         assert system.fleet.asked == [(verb, "smollm2", mode, "dashboard")]
         if script:
             assert await page.evaluate("window.same")
+
+
+@pytest.mark.parametrize("path", ["/", "/models/smollm2"], ids=["overview", "model"])
+async def test_a_button_that_is_replaced_while_it_is_answered_still_says_so(
+    chromium: Browser, path: str
+) -> None:
+    system = make_system(samples.model(state=State.STOPPED))
+    async with serve(system) as url, visit(chromium) as page:
+
+        async def replace_then_go_on(route: Route) -> None:
+            await page.evaluate("document.querySelector('#main').innerHTML = 'newer content'")
+            await route.continue_()
+
+        await page.goto(url + path)
+        await is_live(page)
+        await page.route("**/load", replace_then_go_on)
+        await page.get_by_role("button", name="Load", exact=path != "/").first.click()
+        await expect(page.locator("#notice")).to_contain_text("load of smollm2 accepted")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with-script", "without-script"])
