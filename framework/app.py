@@ -7,7 +7,7 @@ of them.
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import os
 import secrets
 from collections.abc import Mapping
@@ -41,6 +41,8 @@ from framework.telemetry.events import EventLog, utc_now
 from framework.values.manifest import Manifest
 from framework.values.problem import Problem
 from framework.web_assets import static_dir, templates_dir
+
+log = logging.getLogger(__name__)
 
 STATE_ID_BYTES = 8
 DEBUG_VARIABLE = "PADDOCK_DEBUG"
@@ -108,12 +110,15 @@ class Manager:
         events = EventLog(changes)
         probes = CapabilityCache()
         planner = FactPlanner(probes, environ, base_dir=manifest.path.parent)
-        fleet = Fleet(Shop(events, planner, directory, secrets.token_hex(STATE_ID_BYTES)), changes)
+        shop = Shop(events, planner, directory, secrets.token_hex(STATE_ID_BYTES))
+        fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory
         )
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._shop = shop
         self._listening = listening
         self._fleet = fleet
         self._current = current
@@ -147,27 +152,43 @@ class Manager:
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
         self._console.welcome(self._current.manifest, self._listening.address)
         self._reconciler.begin()
-        parts = (self._fleet.run(), self._watcher.run(), self._inquiry.run(), self._console.run())
-        tasks = [asyncio.create_task(part) for part in parts]
+        parts = {
+            "fleet": self._fleet.run(),
+            "watch": self._watcher.run(),
+            "devices": self._inquiry.run(),
+            "console": self._console.run(),
+        }
+        self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
+        for task in self._tasks.values():
+            task.add_done_callback(_report)
         try:
             return await serve_http(
-                app, self._listening, on_reload=self._watcher.nudge, before_close=self._close_fleet
+                app, self._listening, on_reload=self._watcher.nudge, before_close=self._end_models
             )
         finally:
-            await _end(tasks)
+            await _cancel(*self._tasks.values())
+            await self._shop.client.close()
             await self._proxy.close()
 
-    async def _close_fleet(self) -> None:
+    async def _end_models(self) -> None:
+        """No more applies, then no more models, then no more readers."""
+        await _cancel(self._tasks["watch"])
         await self._fleet.close(self._current.manifest.server.shutdown_s)
+        self._services.events.close()
+        self._services.changes.close()
 
 
 async def _run(start: Start) -> int:
     return await Manager(start).run()
 
 
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
-    for task in tasks:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """A part that ends by a fault is told at once, not at the end of the manager."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the part %s ended by a fault", task.get_name(), exc_info=error)

@@ -6,8 +6,8 @@ Called by app. Log lines hold text from files, engines and clients: control char
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import sys
 import time
 
 from rich.console import Console as Terminal
@@ -20,6 +20,9 @@ from framework.telemetry.changes import Changes
 from framework.values.instance import InstanceView, State
 from framework.values.manifest import Listener, Manifest
 
+log = logging.getLogger(__name__)
+
+TERMINAL = Terminal(stderr=True, highlight=False)
 # Ten a second look smooth and cost nothing.
 REFRESH_S = 0.1
 LOADING = (State.FETCHING, State.PLANNING, State.STARTING)
@@ -37,21 +40,30 @@ class CleanFormatter(logging.Formatter):
         return clean_line(super().formatMessage(record))
 
 
+class TerminalHandler(logging.Handler):
+    """Log lines above the bars, through the same terminal, so that neither tears the other apart."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record; a terminal that is gone is no reason to end."""
+        with contextlib.suppress(OSError):
+            TERMINAL.print(Text(self.format(record)), soft_wrap=True)
+
+
 class Console:
     """The terminal of one `up`. Without a terminal there are log lines only."""
 
     def __init__(self, fleet: Fleet, changes: Changes) -> None:
         self._fleet = fleet
         self._changes = changes
-        self._terminal = Terminal(stderr=True, highlight=False)
         self._bars: dict[str, TaskID] = {}
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             DownloadColumn(binary_units=True),
             TimeElapsedColumn(),
-            console=self._terminal,
+            console=TERMINAL,
             transient=True,
+            auto_refresh=False,
         )
 
     def welcome(self, manifest: Manifest, address: Listener) -> None:
@@ -63,20 +75,29 @@ class Console:
             f"dashboard  http://{address}/",
         )
         for line in lines:
-            self._terminal.print(Text(line), soft_wrap=True)
+            TERMINAL.print(Text(line), soft_wrap=True)
 
     async def run(self) -> None:
-        """Bars on a terminal, until cancelled."""
-        if not self._terminal.is_terminal:
+        """Bars on a terminal while something loads, until cancelled."""
+        if not TERMINAL.is_terminal:
             return
-        with self._progress:
+        try:
             while True:
                 seen = self._changes.version
                 self._show()
                 if self._bars:
+                    self._progress.start()
+                    self._progress.refresh()
                     await asyncio.sleep(REFRESH_S)
                 else:
+                    # Nothing to draw: the cursor is the user's again.
+                    self._progress.stop()
                     await self._changes.wait(seen)
+        except OSError as error:
+            log.warning("the terminal is gone (%s); going on without bars", error.strerror)
+        finally:
+            with contextlib.suppress(OSError):
+                self._progress.stop()
 
     def _show(self) -> None:
         loading = {
@@ -104,7 +125,7 @@ class Console:
 
 def set_up_logging(*, debug: bool) -> None:
     """Log lines on standard error; those of libraries only when they warn."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = TerminalHandler()
     handler.setFormatter(CleanFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("framework").setLevel(logging.DEBUG if debug else logging.INFO)

@@ -22,12 +22,12 @@ from framework.manifest.addresses import is_loopback
 from framework.manifest.load import Loaded
 from framework.values.manifest import Listener
 from framework.values.problem import Problem
+from framework.values.process import INTERRUPTED
 
 BACKLOG = 1024
 # Live pages never end by themselves; they get this long to notice that the server goes.
 GRACE_S = 1
 KEEP_ALIVE_S = 75
-INTERRUPTED = 130
 
 
 class ListenerTaken(Exception):

@@ -41,6 +41,8 @@ class Loaded:
     """Over all files that were read, also when the manifest is bad."""
     files: tuple[Path, ...]
     """Everything that was looked at: the manifest first, whether it exists or not."""
+    include_patterns: tuple[str, ...] = ()
+    """Patterns of `include`, below the manifest's folder; files may come to match them."""
 
 
 def load_manifest(
@@ -83,12 +85,13 @@ def _load(
     read = (*(document.path for document in documents), *dict.fromkeys(files.read))
     texts = (text.encode() for text in outside.templates.values())
     sha256 = _digest([*(document.raw for document in documents), *texts])
+    globs = tuple(pattern for pattern, _ in patterns)
     manifest = None
     if not findings.has_errors:
-        base = Manifest(main.path, sha256, read, tuple(pattern for pattern, _ in patterns))
+        base = Manifest(main.path, sha256, read, globs)
         manifest = build_manifest(base, server, tables, models, files, outside)  # (8)
     problems = findings.in_order([document.label for document in documents])
-    return Loaded(manifest, problems, sha256, read)
+    return Loaded(manifest, problems, sha256, read, globs)
 
 
 def _server(tables: Tables, overrides: Mapping[str, str], findings: Findings) -> ServerTable:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from framework.reconcile.compare import compare_requests, strongest_effect
 from framework.values.action import ActionKind, FieldChange, ModelAction
 from framework.values.instance import InstanceView, ModelView, State
-from framework.values.request import Effect, ModelRequest
+from framework.values.request import Effect, ModelRequest, needs_another_start
 
 # A process exists or is about to: changing such an instance means replacing it.
 ALIVE = frozenset(
@@ -59,7 +59,7 @@ def _action(request: ModelRequest, view: ModelView | None) -> ModelAction:
     changes = compare_requests(view.request, request, running)
     effect = strongest_effect(changes)
     kind = KINDS[effect]
-    if running is None and request.live.load == "at-start" and _may_start(view, changed=bool(changes)):
+    if running is None and request.live.load == "at-start" and _may_start(view, request):
         kind = "start"
     return ModelAction(request.id, None, kind, changes)
 
@@ -76,11 +76,13 @@ def _addition(request: ModelRequest) -> ModelAction:
 
 
 def _running(view: ModelView) -> InstanceView | None:
+    if view.going:
+        return None
     return next((instance for instance in view.instances if instance.state in ALIVE), None)
 
 
-def _may_start(view: ModelView, *, changed: bool) -> bool:
+def _may_start(view: ModelView, request: ModelRequest) -> bool:
     """07 §3.12: a stop by command and a remembered failure hold until the request changes."""
-    if changed:
+    if needs_another_start(view.request, request):
         return True
     return not view.stopped_by_command and view.state is not State.FAILED

@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from textwrap import shorten
 from typing import Any, Protocol
 
+from framework.manifest.includes import matching_files
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
 from framework.reconcile.compare import request_digest
@@ -74,6 +76,7 @@ class Reconciler:
         self._events = events
         self._adopt = adopt
         self._now = now
+        self._newest: Loaded | None = None
         self._started_with: ServerSettings = current.manifest.server
         self._generation = 0
 
@@ -83,10 +86,26 @@ class Reconciler:
 
     async def load(self) -> Applied:
         """Read the files as they are now and plan the apply; nothing changes."""
-        loaded = await asyncio.to_thread(self._read)
+        loaded = self._newest = await asyncio.to_thread(self._read)
         if loaded.manifest is None:
             return Applied(loaded)
         return Applied(loaded, tuple(plan_actions(loaded.manifest.models, self._effects.views())))
+
+    def watched(self) -> tuple[Path, ...]:
+        """Every file whose change may matter: of the manifest in force and of the newest text, good or bad.
+
+        A text that is refused may be healed by a file that only it names.
+        """
+        manifest = self.current.manifest
+        sources = [(manifest.files, manifest.include_patterns)]
+        if self._newest is not None:
+            sources.append((self._newest.files, self._newest.include_patterns))
+        found = [manifest.path]
+        for files, patterns in sources:
+            found += files
+            for pattern in patterns:
+                found += matching_files(manifest.path.parent, pattern)
+        return tuple(dict.fromkeys(found))
 
     def accept(self, applied: Applied, *, asked: bool = False) -> None:
         """Put what `load` found into force, or keep it out and say why. `asked`: a person wants an answer."""

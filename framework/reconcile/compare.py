@@ -14,13 +14,27 @@ from hashlib import sha256
 from typing import Any
 
 from framework.engines.args import owns_speculation
-from framework.engines.redaction import is_secret_name
+from framework.engines.redaction import is_secret_name, redact_argv
 from framework.planning.speculation import resolve_speculation
 from framework.values.action import FieldChange
 from framework.values.instance import InstanceView
 from framework.values.plan import REDACTED
 from framework.values.request import Effect, LiveSettings, ModelRequest
 
+# Manifest names of fields that are called otherwise in code; the last three are forms of one field.
+PART_NAMES = {
+    "env": "environment",
+    "env_passthrough": "environment_passthrough",
+    "ngram_match": "ngram.match",
+    "ngram_min": "ngram.min",
+    "ngram_max": "ngram.max",
+    "backoff_max_s": "max_backoff",
+    "window_s": "window",
+    "stable_after_s": "stable_after",
+    "path": "binary",
+    "dir": "binary",
+    "command": "binary",
+}
 # An exemption looks at both requests and at what runs, and says why the change does nothing, or "".
 Exemption = Callable[[ModelRequest, ModelRequest, InstanceView | None], str]
 
@@ -49,13 +63,11 @@ def _launch_changes(
     old: ModelRequest, new: ModelRequest, running: InstanceView | None
 ) -> Iterator[FieldChange]:
     for field in fields(ModelRequest):
-        if field.name == "live":
-            continue
         before, after = getattr(old, field.name), getattr(new, field.name)
-        if before == after:
+        if field.name == "live" or before == after:
             continue
         effect, why = _effect(field, old, new, running)
-        for name, was, now in _parts(field.metadata["manifest"], before, after):
+        for name, was, now in _parts(_table(field, new), before, after):
             yield FieldChange(name, was, now, effect, why)
 
 
@@ -75,30 +87,36 @@ def _effect(
 def _live_changes(old: LiveSettings, new: LiveSettings) -> Iterator[FieldChange]:
     for field in fields(LiveSettings):
         before, after = getattr(old, field.name), getattr(new, field.name)
-        if before == after:
-            continue
-        for name, was, now in _parts(field.metadata["manifest"], before, after):
-            yield FieldChange(name, was, now, "live", "applied to the running instance, no restart")
+        if before != after:
+            for name, was, now in _parts(field.metadata["manifest"], before, after):
+                yield FieldChange(name, was, now, "live", "applied to the running instance, no restart")
+
+
+def _table(field: Field[Any], request: ModelRequest) -> str:
+    """The manifest's name of what a field holds: a table of its own for engine and pool."""
+    if field.name == "engine":
+        return f"engines.{request.engine.name}"
+    return f"pools.{request.pool.name}" if field.name == "pool" else str(field.metadata["manifest"])
 
 
 def _parts(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """A nested table is reported field by field, so that the first difference has a name."""
-    if is_dataclass(before) and is_dataclass(after) and type(before) is type(after):
+    """A nested table is reported field by field, so that the first difference has a name. Without secrets:
+    changes are shown, logged and kept."""
+    if is_dataclass(before) and type(before) is type(after):
         for field in fields(before):
             was, now = getattr(before, field.name), getattr(after, field.name)
             if was != now:
-                yield f"{name}.{field.name}", was, now
+                yield from _parts(f"{name}.{PART_NAMES.get(field.name, field.name)}", was, now)
     elif isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):
-                yield f"{name}.{key}", _shown(key, before), _shown(key, after)
+                hidden = is_secret_name(key)
+                shown = [REDACTED if hidden and key in side else side.get(key) for side in (before, after)]
+                yield f"{name}.{key}", shown[0], shown[1]
+    elif name == "engine_args":
+        yield name, redact_argv(before), redact_argv(after)
     else:
         yield name, before, after
-
-
-def _shown(key: str, values: Mapping[str, Any]) -> Any:
-    """The value, unless its name says that it is a secret: changes are shown, logged and kept."""
-    return REDACTED if key in values and is_secret_name(key) else values.get(key)
 
 
 def _same_cache_type(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
@@ -138,7 +156,7 @@ def _layers_unused(old: ModelRequest, new: ModelRequest, running: InstanceView |
     return "" if new.memory_mode == "manual" else "placement is automatic"
 
 
-def _experts_unused(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+def _manual_layers_unused(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
     if new.memory_mode != "manual" or new.gpu_layers < 0:
         return "used only with manual placement and a number of gpu_layers"
     return ""
@@ -155,8 +173,8 @@ EXEMPTIONS: Mapping[str, Exemption] = {
     "pool": _same_pool,
     "spec": _same_speculation,
     "gpu_layers": _layers_unused,
-    "n_cpu_moe": _experts_unused,
-    "tensor_split": _experts_unused,
+    "n_cpu_moe": _manual_layers_unused,
+    "tensor_split": _manual_layers_unused,
     "batch": _same_batch,
     "ubatch": _same_batch,
 }

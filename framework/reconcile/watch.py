@@ -14,7 +14,6 @@ from pathlib import Path
 
 from watchfiles import awatch
 
-from framework.manifest.includes import matching_files
 from framework.reconcile.apply import Reconciler
 
 log = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class Watcher:
     async def _next(self, seen: Stamp) -> Stamp:
         """Wait for a change of the files, or a nudge, and reload; the new stamp."""
         self._stop.clear()
-        if not self._nudged.is_set() and _stamp(self._files()) == seen:
+        if not self._nudged.is_set() and _stamp(self._reconciler.watched()) == seen:
             await self._wait_for_change(seen)
         asked = self._nudged.is_set()
         self._nudged.clear()
@@ -70,7 +69,9 @@ class Watcher:
         return await self._reload(now, asked=asked)
 
     async def _wait_for_change(self, seen: Stamp) -> None:
-        directories = {str(directory) for directory in _directories(self._files()) if directory.is_dir()}
+        directories = {
+            str(directory) for directory in _directories(self._reconciler.watched()) if directory.is_dir()
+        }
         async for _ in awatch(
             *directories,
             recursive=False,
@@ -82,7 +83,7 @@ class Watcher:
             ignore_permission_denied=True,
             watch_filter=None,
         ):
-            if self._stop.is_set() or _stamp(self._files()) != seen:
+            if self._stop.is_set() or _stamp(self._reconciler.watched()) != seen:
                 return
 
     async def _reload(self, stamp: Stamp, *, asked: bool) -> Stamp:
@@ -103,23 +104,13 @@ class Watcher:
     async def _settled(self, quiet_s: float) -> Stamp:
         """Wait until the files have not changed for `quiet_s`; their stamp."""
         loop = asyncio.get_running_loop()
-        stamp, since = _stamp(self._files()), loop.time()
+        stamp, since = _stamp(self._reconciler.watched()), loop.time()
         while loop.time() - since < quiet_s:
             await asyncio.sleep(POLL_S)
-            now = _stamp(self._files())
+            now = _stamp(self._reconciler.watched())
             if now != stamp:
                 stamp, since = now, loop.time()
         return stamp
-
-    def _files(self) -> tuple[Path, ...]:
-        """The manifest, everything it includes, and whatever its patterns match now."""
-        manifest = self._reconciler.current.manifest
-        matched = [
-            path
-            for pattern in manifest.include_patterns
-            for path in matching_files(manifest.path.parent, pattern)
-        ]
-        return tuple(dict.fromkeys((manifest.path, *manifest.files, *matched)))
 
 
 def _directories(files: Iterable[Path]) -> set[Path]:

@@ -74,12 +74,18 @@ class Child:
 
     def group_members(self) -> tuple[int, ...]:
         """Living processes of the group, the child's helpers included; zombies do not count."""
+        if not self._signal_group(None):
+            return ()
         members = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if os.getpgid(process.pid) == self.pid and process.status() != psutil.STATUS_ZOMBIE:
                     members.append(process.pid)
         return tuple(members)
+
+    def signal_kill(self) -> None:
+        """SIGKILL to the whole group, without waiting."""
+        self._signal_group(signal.SIGKILL)
 
     async def terminate(self) -> Ended:
         """SIGTERM, again after 2 s, SIGKILL after 5 s; then whatever is left of the group (07 §5.2)."""
@@ -116,9 +122,10 @@ class Child:
         """Wait up to 2 s until the output of an ended process has been read."""
         await asyncio.wait({self._reader}, timeout=READER_WAIT_S)
 
-    def _signal_group(self, number: signal.Signals) -> bool:
+    def _signal_group(self, number: signal.Signals | None) -> bool:
+        """Whether there was anybody to get the signal; None only asks."""
         try:
-            os.killpg(self.pid, number)
+            os.killpg(self.pid, number or 0)
         except ProcessLookupError:
             return False
         except PermissionError:

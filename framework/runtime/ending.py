@@ -49,9 +49,14 @@ class Ending:
                 instance.move(State.DRAINING, stop.cause)
                 self._changed()
             await self._drain(instance, stop)
-        elif instance.revoke(stop.code):
-            # 15 §8: SIGTERM waits for ever while a request is open, so upstream connections go first.
-            await instance.wait_idle(REVOKE_GRACE_S)
+        else:
+            # From here on an exit is no crash and no request is let in.
+            if instance.state in (State.READY, State.DRAINING):
+                instance.move(State.STOPPING, stop.cause)
+                self._changed()
+            if instance.revoke(stop.code):
+                # 15 §8: SIGTERM waits for ever while a request is open, so upstream connections go first.
+                await instance.wait_idle(REVOKE_GRACE_S)
         await self.end(instance, stop)
 
     async def end(self, instance: Instance, stop: Stop) -> None:
@@ -80,9 +85,9 @@ class Ending:
             self._voice.drained(inflight, time.monotonic() - began, cancelled)
 
     async def _end(self, instance: Instance, stop: Stop) -> None:
-        began, running, ready_s = time.monotonic(), instance.running, 0.0
-        if instance.state in (State.READY, State.DRAINING, State.STARTING):
-            ready_s = instance.seconds_in_state
+        began, running = time.monotonic(), instance.running
+        ready_s = instance.seconds_ready
+        if instance.state in (State.READY, State.DRAINING):
             instance.move(State.STOPPING, stop.cause)
             self._changed()
         if running is not None:

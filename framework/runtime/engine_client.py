@@ -44,10 +44,10 @@ class EngineClient:
         status, _ = await self._get(port, "/health", {}, HEALTH_TIMEOUT_S)
         return status == OK
 
-    async def props(self, port: int, key: str | None) -> Mapping[str, Any] | None:
-        """`/props` as an object, or None when it does not answer with one."""
+    async def props(self, port: int, key: str | None) -> tuple[int | None, Mapping[str, Any]]:
+        """Status of `/props` (None: no answer) and its object, empty when there is none."""
         status, body = await self._get(port, "/props", auth_headers(key), PROPS_TIMEOUT_S)
-        return body if status == OK and isinstance(body, dict) else None
+        return status, body if status == OK and isinstance(body, dict) else {}
 
     async def slots(self, port: int, key: str | None) -> list[Mapping[str, Any]] | None:
         """`/slots` as a list of objects, or None."""
@@ -75,7 +75,8 @@ class EngineClient:
                     while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
                         raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))
                     return answer.status, json.loads(raw) if raw else None
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError):
+            # RuntimeError: the session was closed, since the manager ends.
             return None, None
 
 

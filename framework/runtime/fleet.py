@@ -7,12 +7,13 @@ are values; everything that changes state is synchronous or one of the two await
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from framework.runtime.child import KILL_WAIT_S
 from framework.runtime.ending import StopMode
+from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
 from framework.runtime.logs import LogBuffer
@@ -28,6 +29,8 @@ from framework.values.manifest import Manifest
 log = logging.getLogger(__name__)
 
 TICK_S = 0.5
+# A file that was the same at two looks is whole: no program that copies one pauses for so long.
+LOOK_S = 1.0
 
 
 class Fleet:
@@ -139,16 +142,17 @@ class Fleet:
     # Life
 
     async def run(self) -> None:
-        """Idle stops, samples, removals; until cancelled."""
-        sampling = asyncio.create_task(self._sampler.run(), name="sampler")
+        """Idle stops, samples, second looks at failed files, removals; until cancelled."""
+        parts = (self._sampler.run(), self._look_at_failed())
+        tasks = [asyncio.create_task(part) for part in parts]
         try:
             while True:
                 await asyncio.sleep(TICK_S)
                 self._tick()
         finally:
-            sampling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await sampling
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def close(self, timeout_s: float) -> None:
         """Stop everything at once, in parallel; what is left after `timeout_s` is killed (07 §5.5)."""
@@ -157,14 +161,13 @@ class Fleet:
         for supervisor in supervisors:
             supervisor.stop("now", "the manager ends")
         await self._settled(supervisors, timeout_s)
+        for instance in self._instances():
+            if instance.running is not None:
+                instance.running.child.signal_kill()
+        await self._settled(supervisors, KILL_WAIT_S)
         for supervisor in supervisors:
-            if not all(
-                replica.current is None or not replica.current.process_alive
-                for replica in supervisor.replicas
-            ):
-                supervisor.stop("kill", "the manager ends")
-        await self._settled(supervisors, timeout_s)
-        await self._shop.client.close()
+            for replica in supervisor.replicas:
+                replica.log.end()
 
     async def _settled(self, supervisors: Iterable[Supervisor], timeout_s: float) -> None:
         waits = [asyncio.ensure_future(r.settled()) for s in supervisors for r in s.replicas if r.busy]
@@ -183,6 +186,17 @@ class Fleet:
             if supervisor.gone:
                 del self._supervisors[model_id]
                 self.changes.mark()
+
+    async def _look_at_failed(self) -> None:
+        """Models that should be up and failed: have their files changed? Looked at in a thread."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for supervisor in tuple(self._supervisors.values()):
+                for replica in supervisor.failed_replicas():
+                    plan = replica.current.plan if replica.current else None
+                    now = await asyncio.to_thread(files_identity, supervisor.request, plan)
+                    if replica in supervisor.failed_replicas():
+                        supervisor.retry_if_changed(replica, now)
 
     def _instances(self) -> Iterator[Instance]:
         for supervisor in self._supervisors.values():

@@ -21,8 +21,14 @@ def file_id(path: Path) -> FileId | None:
 
 
 def files_identity(request: ModelRequest, plan: LaunchPlan | None) -> FilesIdentity:
-    """Main file, projector, adapters and, once found, the engine binary, in this order."""
-    paths = [request.source.path, request.projector, *(path for path, _ in request.adapters)]
+    """Main file, projector, adapters, then the engine binary.
+
+    Without a plan the main file's folder as well: a shard that was missing arrives there.
+    """
+    main = request.source.path
+    paths = [main, request.projector, *(path for path, _ in request.adapters)]
+    if plan is None and main is not None:
+        paths.append(main.parent)
     if plan is not None:
         paths.append(plan.engine.entry)
     elif request.engine.path is not None:

@@ -31,13 +31,14 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
         {State.READY, State.PLANNING, State.FAILED, State.BACKOFF, State.STOPPING, State.STOPPED}
     ),
     State.READY: frozenset({State.DRAINING, State.STOPPING, State.BACKOFF, State.FAILED}),
-    State.DRAINING: frozenset({State.STOPPING, State.STOPPED}),
+    State.DRAINING: frozenset({State.STOPPING, State.STOPPED, State.READY}),
     State.STOPPING: frozenset({State.STOPPED}),
     State.BACKOFF: frozenset({State.PENDING, State.FAILED, State.STOPPED}),
     State.FAILED: frozenset({State.PENDING, State.STOPPED}),
     State.STOPPED: frozenset(),
 }
-"""The table of 07 §2.2. `ready -> failed` is the crash that ends a crash loop."""
+"""The table of 07 §2.2. `ready -> failed` is the crash that ends a crash loop, `draining -> ready` a stop
+that was called off (07 §4.9)."""
 
 
 class IllegalTransition(Exception):
@@ -75,6 +76,7 @@ class Instance:
         self.prompt_tokens_per_s: float | None = None
         self.generation_tokens_per_s: float | None = None
         self._events = events
+        self._ready_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
         self._resident = ResidentMark()
@@ -85,6 +87,8 @@ class Instance:
             raise IllegalTransition(self.name, self.state, new)
         old, self.state = self.state, new
         self.since, self.changed_s = utc_now(), time.monotonic()
+        if new is State.READY and self._ready_s is None:
+            self._ready_s = self.changed_s
         if new in (State.STOPPED, State.FAILED, State.BACKOFF):
             self.slots, self.sampled_s = (), None
             self.prompt_tokens_per_s = self.generation_tokens_per_s = None
@@ -109,6 +113,18 @@ class Instance:
     def process_alive(self) -> bool:
         """Whether a process of this instance exists."""
         return self.running is not None and self.running.child.alive
+
+    @property
+    def rest_s(self) -> float:
+        """Seconds until the next start while one waits, else 0.0."""
+        if self.state is not State.BACKOFF or self.retry_at_s is None:
+            return 0.0
+        return max(0.0, self.retry_at_s - time.monotonic())
+
+    @property
+    def seconds_ready(self) -> float:
+        """Seconds since it became ready, 0.0 when it never did."""
+        return time.monotonic() - self._ready_s if self._ready_s is not None else 0.0
 
     @property
     def seconds_in_state(self) -> float:
@@ -211,7 +227,5 @@ class Instance:
             slots=tuple(replace(slot, stale_s=round(stale_s, 3)) for slot in self.slots),
             prompt_tokens_per_s=self.prompt_tokens_per_s,
             generation_tokens_per_s=self.generation_tokens_per_s,
-            retry_in_s=max(0.0, self.retry_at_s - now)
-            if self.retry_at_s and self.state is State.BACKOFF
-            else None,
+            retry_in_s=self.rest_s if self.state is State.BACKOFF else None,
         )

@@ -7,6 +7,7 @@ Called by runtime.replica; a cancelled climb leaves no process behind.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from framework.engines.redaction import redact_argv
 from framework.runtime import launch
 from framework.runtime.failures import StartEnd, classify, port_was_taken, rejected_flag
 from framework.runtime.launch import Answer, Running, Site
+from framework.runtime.logs import LogLine
 from framework.runtime.readback import read_back
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult, Section
 from framework.values.reason import Failure, Reason
@@ -84,11 +86,13 @@ class Ladder:
                 return Climb(self._failed(classify(end)), None)
 
     async def _attempt(self, progress: Progress) -> Climb | StartEnd:
+        template = await asyncio.to_thread(self._template_file)
         port = self._site.ports.reserve()
         key = secrets.token_urlsafe(KEY_BYTES) if self._plan.request.engine.api_key else None
-        argv = fill_line(progress.sections, port=port, template_path=self._template_file())
+        argv = fill_line(progress.sections, port=port, template_path=template)
         env = spawn_environment(self._plan.env, api_key=key, mark=self._mark)
         log_name = f"{self._log_stem}-port-{port}-try{len(self._attempts) + 1}.log"
+        before = self._site.log.newest
         try:
             running = await launch.start(self._site, argv, env, port=port, key=key, log_name=log_name)
         except BaseException:
@@ -100,18 +104,20 @@ class Ladder:
                 self._site, running, model_path=self._plan.main_gguf, timeout_s=self._left_s
             )
             if answer.outcome == "healthy":
-                return await self._ready(progress, running, argv, answer)
+                return await self._ready(progress, running, argv, answer, log_name)
         except BaseException:
             self._note(progress, argv, "cancelled", running, 0.0, log_name)
             await launch.stop(self._site, running)
             raise
         await launch.stop(self._site, running)
         self._note(progress, argv, answer.outcome, running, answer.seconds, log_name)
-        return self._start_end(running, answer, log_name)
+        return self._start_end(running, answer, log_name, self._site.log.after(before))
 
-    async def _ready(self, progress: Progress, running: Running, argv: list[str], answer: Answer) -> Climb:
+    async def _ready(
+        self, progress: Progress, running: Running, argv: list[str], answer: Answer, log_name: str
+    ) -> Climb:
         facts = await read_back(self._site.client, running, self._plan, answer.props)
-        self._note(progress, argv, "healthy", running, answer.seconds, "")
+        self._note(progress, argv, "healthy", running, answer.seconds, log_name)
         self._site.log.shrink()
         result = replace(
             facts,
@@ -145,14 +151,15 @@ class Ladder:
         whole = TIMEOUTS_PER_LAUNCH * self._timeout_s() - (time.monotonic() - self._began)
         return min(self._timeout_s(), whole)
 
-    def _start_end(self, running: Running, answer: Answer, log_name: str) -> StartEnd:
+    def _start_end(self, running: Running, answer: Answer, log_name: str, lines: list[LogLine]) -> StartEnd:
         exited = running.child.exited
         return StartEnd(
             "exited"
             if answer.outcome == "exited"
             else ("timeout" if answer.outcome == "timeout" else "port_taken"),
             exited.result() if answer.outcome == "exited" and exited.done() else None,
-            [line.text for line in self._site.log.last(20_000)],
+            # Of this attempt alone: what an earlier one said is no cause of this end.
+            [line.text for line in lines],
             self._plan,
             str(self._site.log_dir / log_name),
             answer.seconds,
@@ -169,7 +176,7 @@ class Ladder:
             outcome,  # type: ignore[arg-type]
             exited.result() if outcome == "exited" and exited.done() else None,
             round(seconds, 3),
-            self._site.log_dir / log if log else None,
+            self._site.log_dir / log,
         )
         self._attempts.append(attempt)
         self._on_attempt(attempt)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,9 @@ from framework.runtime.shielded import finish
 POLL_S = 0.5
 EAGER_POLL_S = 0.1
 EAGER_FOR_S = 5.0
+OK = 200
+# Our own engine knows the key of its launch.
+REFUSED = (401, 403)
 
 Outcome = Literal["healthy", "exited", "timeout", "port_taken"]
 
@@ -33,7 +36,7 @@ class Running:
 
     child: Child
     port: int
-    key: str | None
+    key: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -84,22 +87,22 @@ async def wait_ready(
         if waited > timeout_s():
             return Answer("timeout", {}, waited)
         if await site.client.healthy(running.port):
-            props = await _identity(site, running, model_path)
-            waited = time.monotonic() - begin
-            if props is not None:
-                return Answer("healthy", props, waited)
-            return Answer("port_taken", {}, waited)
+            status, props = await site.client.props(running.port, running.key)
+            ours = _is_ours(status, props, model_path)
+            if ours is not None and running.child.alive:
+                waited = time.monotonic() - begin
+                return Answer("healthy" if ours else "port_taken", props, waited)
         pause = EAGER_POLL_S if waited < EAGER_FOR_S else POLL_S
         await asyncio.wait({running.child.exited}, timeout=pause)
 
 
-async def _identity(site: Site, running: Running, model_path: Path) -> Mapping[str, Any] | None:
-    """06 §9.6: a stranger on our port must not be taken for our engine. None when it is one."""
-    props = await site.client.props(running.port, running.key)
-    if props is None or not running.child.alive:
+def _is_ours(status: int | None, props: Mapping[str, Any], model_path: Path) -> bool | None:
+    """06 §9.6: whether our engine answers on our port, or a stranger; None while that is not known."""
+    if status in REFUSED:
+        return False
+    if status != OK:
         return None
-    named = props.get("model_path")
-    return props if named in (None, "", str(model_path)) else None
+    return props.get("model_path") in (None, "", str(model_path))
 
 
 async def stop(site: Site, running: Running, *, kill: bool = False) -> Ended:

@@ -58,7 +58,7 @@ class Lease:
     replica: int
     generation: int
     base_url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     """`Authorization` of this launch, or empty when it has no key. Never shown to a client."""
     request: ModelRequest
     slot_context: int

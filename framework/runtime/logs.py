@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -109,9 +109,13 @@ class LogBuffer:
         """Number of the newest line, 0 when there is none."""
         return self._next - 1
 
-    async def follow(self, after: int) -> AsyncIterator[LogLine]:
-        """Lines above `after`, then new ones as they come, for ever."""
-        while True:
+    def end(self) -> None:
+        """Nothing will be written any more; followers end."""
+        self._changes.close()
+
+    async def follow(self, after: int) -> AsyncGenerator[LogLine, None]:
+        """Lines above `after`, then new ones as they come, until the manager ends."""
+        while not self._changes.closed:
             seen = self._changes.version
             for line in self.after(after):
                 after = line.seq
@@ -121,7 +125,7 @@ class LogBuffer:
     def _write(self, text: str) -> None:
         if self._file is None or self._file_room <= 0:
             return
-        self._file_room -= len(text) + 1
+        self._file_room -= len(text.encode(errors="replace")) + 1
         try:
             self._file.write(text + "\n")
         except OSError:

@@ -12,10 +12,11 @@ from pathlib import Path
 from framework.engines.discovery import find_binary
 from framework.engines.library_path import library_path
 from framework.engines.probe import CapabilityCache
-from framework.models.file_set import FileSet, check_model_file
+from framework.models.file_set import check_model_file
 from framework.models.gguf_header import read_header
 from framework.planning.launch import LaunchFacts, plan_launch
 from framework.runtime.identity import file_id
+from framework.values.engine import Capabilities, EngineBinary
 from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Failure, Reason, Refused
@@ -39,38 +40,29 @@ class FactPlanner:
         """The plan for one replica. Raises Refused."""
         binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
         caps = await self._capabilities.get(binary, {**self._environ, **request.engine.env})
-        facts = await asyncio.to_thread(self._file_facts, request)
-        files, context_train = facts
-        extra = [path for path in (request.projector, *(path for path, _ in request.adapters)) if path]
-        ids = [file_id(path) for path in (files.main, *files.shards, *extra)]
-        return plan_launch(
-            request,
-            replica,
-            LaunchFacts(
-                binary=binary,
-                caps=caps,
-                libraries=library_path(binary, self._environ),
-                files=files,
-                file_ids=tuple(identity for identity in ids if identity),
-                environ=self._environ,
-                secret_names=self.secret_names,
-                context_train=context_train,
-            ),
-        )
+        facts = await asyncio.to_thread(self._facts, request, binary, caps)
+        return plan_launch(request, replica, facts)
 
-    def _file_facts(self, request: ModelRequest) -> tuple[FileSet, int]:
-        """The model's files, checked, and its trained context. Blocking."""
+    def _facts(self, request: ModelRequest, binary: EngineBinary, caps: Capabilities) -> LaunchFacts:
+        """The model's files, checked, and where libraries lie. Blocking."""
         if request.source.path is None:
             raise RuntimeError(f"{request.id}: hub sources are refused by the manifest")
         files = check_model_file(request.source.path)
-        for path, field in [
-            (request.projector, "projector"),
-            *((p, "adapters") for p, _ in request.adapters),
-        ]:
+        beside = [(request.projector, "projector"), *((path, "adapters") for path, _ in request.adapters)]
+        for path, field in beside:
             if path is not None and not path.is_file():
                 raise Refused(_missing(path, field))
-        header = read_header(files.main).header
-        return files, header.context_length or 0
+        ids = [file_id(path) for path in (files.main, *files.shards, *(path for path, _ in beside if path))]
+        return LaunchFacts(
+            binary=binary,
+            caps=caps,
+            libraries=library_path(binary, self._environ),
+            files=files,
+            file_ids=tuple(identity for identity in ids if identity),
+            environ=self._environ,
+            secret_names=self.secret_names,
+            context_train=read_header(files.main).header.context_length or 0,
+        )
 
 
 def _missing(path: Path, field: str) -> Failure:

@@ -18,7 +18,7 @@ from framework.runtime.ending import Ending, Stop
 from framework.runtime.failures import is_hard_fault
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
-from framework.runtime.ladder import Ladder
+from framework.runtime.ladder import Climb, Ladder
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
 from framework.runtime.restarts import CrashHistory
@@ -28,12 +28,15 @@ from framework.runtime.voice import Voice
 from framework.telemetry.events import utc_now
 from framework.values.instance import ExitInfo, InstanceView, State
 from framework.values.naming import file_name
+from framework.values.plan import LaunchResult
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
 
 log = logging.getLogger(__name__)
 
-UP_OR_COMING = frozenset({State.PENDING, State.FETCHING, State.PLANNING, State.STARTING, State.READY})
+LOADING = frozenset({State.PENDING, State.FETCHING, State.PLANNING, State.STARTING})
+UP_OR_COMING = LOADING | {State.READY}
+WITH_PROCESS = frozenset({State.READY, State.DRAINING, State.STOPPING})
 INTERNAL_ERROR = Reason(
     "internal_error",
     "Paddock itself failed while it started this model; the log has the details.",
@@ -57,6 +60,8 @@ class Replica:
         """How long the last successful load took, for estimates."""
         self.failed_files: FilesIdentity | None = None
         """Identity of the files at the last failure that is not retryable (07 §4.7)."""
+        self.files_seen: FilesIdentity | None = None
+        """Identity at the last look since (runtime.fleet)."""
         self.refused_start = False
         """The last failure was found without a process, so looking again is cheap."""
         self._shop = shop
@@ -64,7 +69,9 @@ class Replica:
         self._changed = changed
         self._generation = 0
         self._history = CrashHistory()
+        self._last_good: ModelRequest | None = None
         self._task: asyncio.Task[None] | None = None
+        self._unfinished: set[asyncio.Task[None]] = set()
         self._aim: Literal["up", "down"] = "down"
         self._hurry = asyncio.Event()
         self._voice = Voice(shop.events, request().id, index, lambda: self.epoch)
@@ -75,7 +82,7 @@ class Replica:
     def start(self, cause: str) -> None:
         """Bring up an instance unless one is up or coming."""
         if not self.coming:
-            self._begin("up", lambda: self._start(cause, restarts=0))
+            self._begin("up", lambda: self._start(cause))
 
     def stop(self, stop: Stop) -> None:
         """End whatever runs or is coming."""
@@ -99,8 +106,8 @@ class Replica:
 
     async def settled(self) -> None:
         """Wait until no operation runs."""
-        while self._task is not None and not self._task.done():
-            await asyncio.wait({self._task})
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
 
     @property
     def coming(self) -> bool:
@@ -110,9 +117,20 @@ class Replica:
         return self.current is not None and self.current.state in UP_OR_COMING
 
     @property
+    def going(self) -> bool:
+        """Whether whatever runs was told to end."""
+        return self.busy and self._aim == "down"
+
+    @property
     def busy(self) -> bool:
         """Whether an operation runs."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def serves_wanted(self) -> bool:
+        """Whether a ready instance runs with the request as it is now."""
+        instance = self.current
+        return instance is not None and instance.serving and _same_launch(instance.request, self._request())
 
     def views(self) -> tuple[InstanceView, ...]:
         """Snapshots of both instances, the serving one first."""
@@ -121,66 +139,102 @@ class Replica:
     # Operations: at most one at a time
 
     def _begin(self, aim: Literal["up", "down"], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if aim == "up" and self._shop.shutting_down:
+            return
         self.epoch += 1
         self._aim = aim
-        previous, self._task = self._task, asyncio.create_task(self._run(self._task, work))
-        if previous is not None:
-            previous.cancel()
+        earlier = tuple(self._unfinished)
+        self._task = asyncio.create_task(self._run(earlier, work))
+        self._unfinished.add(self._task)
+        self._task.add_done_callback(self._unfinished.discard)
+        for task in earlier:
+            task.cancel()
 
     async def _run(
-        self, previous: asyncio.Task[None] | None, work: Callable[[], Coroutine[Any, Any, None]]
+        self, earlier: tuple[asyncio.Task[None], ...], work: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         try:
-            if previous is not None:
-                await finish(_ended(previous))
+            if earlier:
+                await finish(_ended(earlier))
             await work()
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("%s.%d: operation failed", self._request().id, self.index)
-            if self.current is not None and self.current.state in (
-                State.FETCHING,
-                State.PLANNING,
-                State.STARTING,
-            ):
-                self._failed(self.current, Failure(INTERNAL_ERROR), refused=False)
         finally:
             asyncio.get_running_loop().call_soon(self._changed)
 
-    async def _start(self, cause: str, *, restarts: int) -> None:
-        if self.current is not None and self.current.running is not None:
+    async def _start(self, cause: str, *, restarts: int = 0) -> None:
+        old = self.current
+        if old is not None and old.running is not None:
+            if self._call_off(old) and _same_launch(old.request, self._request()):
+                return
             await self._stop(Stop("drain", "instance_replaced", cause))
         instance = self.current = self._new(self._request(), restarts)
         self._changed()
         await self._bring_up(instance, cause)
 
-    async def _bring_up(self, instance: Instance, cause: str) -> bool:
-        """Plan and launch; True when ready. A refusal or failure is recorded on the instance."""
-        try:
-            async with self._shop.starts.slot():
-                await self._plan(instance, cause)
-                return await self._launch(instance)
-        except Refused as refusal:
-            self._failed(instance, refusal.failure, refused=True)
-            return False
-        except asyncio.CancelledError:
-            _ended_early(instance)
-            raise
+    def _call_off(self, instance: Instance) -> bool:
+        """A drain that is not wanted any more ends, and its instance serves on (07 §4.9)."""
+        if instance.state is State.DRAINING and instance.process_alive:
+            instance.move(State.READY, "the stop was called off")
+            self._changed()
+        return instance.serving
 
-    async def _plan(self, instance: Instance, cause: str) -> None:
+    async def _bring_up(self, instance: Instance, cause: str, *, last_try: bool = False) -> bool:
+        """Plan and launch; True when ready. A failure is recorded on the instance."""
+        async with self._shop.starts.slot():
+            failure = await self._plan(instance, cause)
+            if failure is not None:
+                self._failed(instance, failure, refused=True, last_try=last_try)
+                return False
+            return await self._launch(instance, last_try=last_try)
+
+    async def _plan(self, instance: Instance, cause: str) -> Failure | None:
+        """Find out and plan; why not, where that is refused."""
         instance.move(State.FETCHING, cause)
         instance.move(State.PLANNING, "looking at files and engine")
         self._changed()
-        instance.plan = await self._shop.planner.plan(instance.request, self.index)
+        try:
+            instance.plan = await self._shop.planner.plan(instance.request, self.index)
+        except Refused as refusal:
+            return refusal.failure
+        except asyncio.CancelledError:
+            _ended_early(instance)
+            raise
+        except Exception:
+            log.exception("%s: planning failed", instance.name)
+            return Failure(INTERNAL_ERROR)
         self._voice.planned(instance.plan)
+        return None
 
-    async def _launch(self, instance: Instance) -> bool:
+    async def _launch(self, instance: Instance, *, last_try: bool) -> bool:
         """The ladder; True when the instance is ready. REQUIRES: planned."""
-        plan = instance.plan
-        if plan is None:
-            raise RuntimeError(f"{instance.name} has no plan")
         instance.move(State.STARTING, "planned")
         self._changed()
+        try:
+            climb = await self._climb(instance)
+        except asyncio.CancelledError:
+            await finish(self._ending.clean(instance))
+            _ended_early(instance)
+            raise
+        except Exception:
+            log.exception("%s: the start failed", instance.name)
+            climb = Climb(LaunchResult("failed", failure=Failure(INTERNAL_ERROR)), None)
+        instance.result = climb.result
+        if climb.running is not None:
+            self._ready(instance, climb.running)
+            return True
+        instance.running = None
+        await finish(self._ending.clean(instance))
+        self._failed(
+            instance, climb.result.failure or Failure(INTERNAL_ERROR), refused=False, last_try=last_try
+        )
+        return False
+
+    async def _climb(self, instance: Instance) -> Climb:
+        if instance.plan is None:
+            raise RuntimeError(f"{instance.name} has no plan")
         site = self._site(instance)
         await asyncio.to_thread(site.run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
 
@@ -189,7 +243,7 @@ class Replica:
             self._changed()
 
         ladder = Ladder(
-            plan,
+            instance.plan,
             site,
             log_stem=f"llama-{utc_now():%Y%m%dT%H%M%S}",
             mark=f"{self._shop.state_id}:{instance.name}",
@@ -197,26 +251,15 @@ class Replica:
             on_spawn=spawned,
             on_attempt=self._voice.attempted,
         )
-        try:
-            climb = await ladder.climb()
-        except BaseException:
-            await finish(self._ending.clean(instance))
-            raise
-        instance.result = climb.result
-        if climb.running is not None:
-            self._ready(instance, climb.running)
-            return True
-        instance.running = None
-        await self._ending.clean(instance)
-        if climb.result.failure is not None:
-            self._failed(instance, climb.result.failure, refused=False)
-        return False
+        return await ladder.climb()
 
     def _ready(self, instance: Instance, running: Running) -> None:
         instance.running = running
         instance.idle_since_s = time.monotonic()
         instance.move(State.READY, "healthy")
         self.refused_start = False
+        self._last_good = instance.request
+        self._history.started()
         if instance.result is not None:
             self.load_s = instance.result.load_s
             self._voice.ready(instance.name, instance.result, pid=running.child.pid, port=running.port)
@@ -225,24 +268,24 @@ class Replica:
 
     async def _replace(self, cause: str) -> None:
         old = self.current
-        if old is None or not old.serving:
-            await self._start(cause, restarts=0)
+        if old is None or not self._call_off(old):
+            await self._start(cause)
             return
         began = time.monotonic()
         new = self.incoming = self._new(self._request(), restarts=0)
         self._changed()
         try:
             async with self._shop.starts.slot():
-                await self._plan(new, cause)
+                failure = await self._plan(new, cause)
+            if failure is not None:
+                # 07 §4.2: a refusal costs the serving instance nothing.
+                old.last_error = failure.reason
+                self._voice.refused_replacement(failure)
+                return
             await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
             self.current, self.incoming = new, None
             async with self._shop.starts.slot():
-                ready = await self._launch(new)
-        except Refused as refusal:
-            # 07 §4.2: a refusal costs the serving instance nothing.
-            old.last_error = refusal.failure.reason
-            self._voice.refused_replacement(refusal.failure)
-            return
+                ready = await self._launch(new, last_try=self._can_roll_back())
         except asyncio.CancelledError:
             _ended_early(new)
             raise
@@ -251,16 +294,20 @@ class Replica:
         if ready:
             self._voice.replaced(old.name, new.name, time.monotonic() - began)
         else:
-            await self._roll_back(old.request, new)
+            await self._roll_back(new)
 
-    async def _roll_back(self, earlier: ModelRequest, failed: Instance) -> None:
-        """07 §4.6: start what served before, once; the wanted request stays recorded."""
+    def _can_roll_back(self) -> bool:
         wanted = self._request()
-        earlier = replace(earlier, live=wanted.live)
-        if failed.state is not State.FAILED or not wanted.live.rollback or earlier == wanted:
+        good = self._last_good
+        return good is not None and wanted.live.rollback and not _same_launch(good, wanted)
+
+    async def _roll_back(self, failed: Instance) -> None:
+        """07 §4.6: start what served before, once; the wanted request stays recorded."""
+        if self._last_good is None or not self._can_roll_back():
             return
+        earlier = replace(self._last_good, live=self._request().live)
         instance = self.current = self._new(earlier, restarts=0)
-        if await self._bring_up(instance, "rolling back"):
+        if await self._bring_up(instance, "rolling back", last_try=True):
             instance.last_error = failed.last_error
             self._voice.rolled_back(failed.last_error)
 
@@ -270,7 +317,7 @@ class Replica:
             return
         if instance.process_alive:
             await self._ending.retire(instance, stop)
-        elif instance.state in (State.DRAINING, State.STOPPING):
+        elif instance.state in WITH_PROCESS:
             await self._ending.end(instance, stop)
         else:
             await finish(self._ending.bury(instance))
@@ -283,14 +330,21 @@ class Replica:
         """Readiness is withdrawn before anything else happens (07 §2.4)."""
         if instance.state is not State.READY:
             return
-        policy, ready_s = instance.request.live.restart, instance.seconds_in_state
+        ready_s = instance.seconds_ready
+        hard = is_hard_fault(code, via_wrapper=bool(instance.plan and instance.plan.engine.via_wrapper))
+        if self.going:
+            # It was told to end and did so before the signal: no crash, and the stop goes on.
+            instance.last_exit = ExitInfo(code, hard=hard, planned=True, seconds_ready=ready_s)
+            instance.move(State.STOPPING, "the process ended while it was being stopped")
+            return
+        policy = instance.request.live.restart
         delay_s = self._history.crashed(time.monotonic(), ready_s, policy)
-        instance.last_exit = ExitInfo(code, hard=is_hard_fault(code), planned=False, seconds_ready=ready_s)
+        instance.last_exit = ExitInfo(code, hard=hard, planned=False, seconds_ready=ready_s)
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, "the process ended by itself")
         instance.last_error = self._voice.exited(instance.last_exit)
         if delay_s is None:
             instance.last_error = self._voice.crash_loop(policy, self._history.count, instance.last_error)
-            self.failed_files = files_identity(instance.request, instance.plan)
+            self._remember_failure(instance, refused=False)
             self._begin("down", lambda: finish(self._ending.bury(instance)))
         else:
             self._begin("up", lambda: self._respawn(instance, delay_s))
@@ -311,13 +365,14 @@ class Replica:
         self._voice.respawn(restarts, delay_s)
         await self._start("restart", restarts=restarts)
 
-    def _failed(self, instance: Instance, failure: Failure, *, refused: bool) -> None:
-        """A start that came to nothing: wait and try again, or give up until something changes."""
-        self.refused_start = refused
-        self.failed_files = files_identity(instance.request, instance.plan)
-        delay_s = None
-        if failure.retryable:
-            delay_s = self._history.crashed(time.monotonic(), 0.0, instance.request.live.restart)
+    def _failed(self, instance: Instance, failure: Failure, *, refused: bool, last_try: bool) -> None:
+        """A start that came to nothing: wait and try again, or give up until something changes.
+
+        `last_try`: something else is done about it, such as going back to the settings before.
+        """
+        self._remember_failure(instance, refused=refused)
+        retry = failure.retryable and not last_try
+        delay_s = self._history.start_failed(instance.request.live.restart) if retry else None
         instance.last_error = failure.reason
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, failure.reason.message)
         self._voice.failed(failure, refused=refused)
@@ -329,6 +384,10 @@ class Replica:
     def _begin_respawn(self, instance: Instance, delay_s: float, epoch: int) -> None:
         if epoch == self.epoch:
             self._begin("up", lambda: self._respawn(instance, delay_s))
+
+    def _remember_failure(self, instance: Instance, *, refused: bool) -> None:
+        self.refused_start = refused
+        self.failed_files = files_identity(instance.request, instance.plan)
 
     # Small parts
 
@@ -347,12 +406,17 @@ class Replica:
         )
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    await asyncio.wait({task})
+async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
+    await asyncio.wait(tasks)
+
+
+def _same_launch(one: ModelRequest, other: ModelRequest) -> bool:
+    """Whether two requests differ in live settings at most."""
+    return replace(one, live=other.live) == other
 
 
 def _ended_early(instance: Instance) -> None:
     """A start that was cancelled: its process is gone already (06 §12.9)."""
-    if instance.state in UP_OR_COMING - {State.READY}:
+    if instance.state in LOADING:
         instance.running = None
         instance.move(State.STOPPED, "cancelled")

@@ -14,9 +14,11 @@ EARLY_RESTARTS = 2
 
 @dataclass
 class CrashHistory:
-    """Crashes of one replica, by a monotonic clock in seconds."""
+    """Crashes and failed starts of one replica, by a monotonic clock in seconds."""
 
     crashes_at_s: list[float] = field(default_factory=list)
+    failed_starts: int = 0
+    """In a row, of the kind that may pass by itself."""
 
     def crashed(self, now_s: float, ready_s: float, policy: RestartPolicy) -> float | None:
         """Note a crash after `ready_s` of readiness; the delay before the next start, None to give up."""
@@ -26,24 +28,34 @@ class CrashHistory:
         self.crashes_at_s.append(now_s)
         if self.count > policy.max_crashes:
             return None
-        return self.delay_s(policy)
+        return delay_s(self.count, policy)
+
+    def start_failed(self, policy: RestartPolicy) -> float:
+        """Note a failed start; the delay before the next one. There is no limit (07 §9.5)."""
+        self.failed_starts += 1
+        return delay_s(self.failed_starts, policy)
+
+    def started(self) -> None:
+        """A start succeeded."""
+        self.failed_starts = 0
 
     @property
     def count(self) -> int:
         """Crashes inside the window, as of the last one."""
         return len(self.crashes_at_s)
 
-    def delay_s(self, policy: RestartPolicy) -> float:
-        """The wait that belongs to the crashes so far."""
-        index = self.count - 1
-        planned = DELAYS_S[index] if index < len(DELAYS_S) else policy.backoff_max_s
-        return min(planned, policy.backoff_max_s)
-
     @property
     def may_start_early(self) -> bool:
         """Whether a waiting request may end the wait now."""
-        return self.count <= EARLY_RESTARTS
+        return max(self.count, self.failed_starts) <= EARLY_RESTARTS
 
     def clear(self) -> None:
         """Forget everything: the user asked for a fresh start."""
         self.crashes_at_s.clear()
+        self.failed_starts = 0
+
+
+def delay_s(number: int, policy: RestartPolicy) -> float:
+    """The wait before the `number`-th restart, counted from 1."""
+    planned = DELAYS_S[number - 1] if number <= len(DELAYS_S) else policy.backoff_max_s
+    return min(planned, policy.backoff_max_s)

@@ -6,6 +6,7 @@ Built once by the fleet. Holds no state of any model.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +58,9 @@ class StartLimit:
             if turn.done() and not turn.cancelled():
                 self._leave()
             else:
-                self._waiting.remove(turn)
+                # It may have been taken from the queue already, as one that is done.
+                with contextlib.suppress(ValueError):
+                    self._waiting.remove(turn)
             raise
         try:
             yield

@@ -7,6 +7,7 @@ take effect at once and their work goes on in the replicas. Called by runtime.fl
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,29 +15,44 @@ from typing import Literal
 from framework.runtime import refusals
 from framework.runtime.ending import Stop, StopMode
 from framework.runtime.engine_client import accepts
-from framework.runtime.identity import files_identity
+from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
 from framework.runtime.replica import Replica
 from framework.runtime.shop import Shop
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
 from framework.values.reason import Reason
-from framework.values.request import ModelRequest
+from framework.values.request import ModelRequest, needs_another_start
 
 # 07 §9.2: what the exit of a dead child may take to be seen.
 EXIT_SEEN_S = 1.0
 # Longer than this and the client had better come back than hold its connection (07 §9.2 step 8).
 SHORT_DELAY_S = 1.0
 RETRYABLE_KINDS = frozenset({"connect", "read", "write", "close", "protocol", "early_end"})
-LOADING = frozenset({State.PENDING, State.FETCHING, State.PLANNING, State.STARTING})
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a request waits for, and how long it may (08 §2.4): a first load, or the end of a swap."""
+
+    kind: Literal["load", "swap"]
+    limit_s: float
 
 
 @dataclass(eq=False)
 class Waiter:
-    """A request that waits for the model; `wake` is replaced each time it is looked at."""
+    """A request that waits for the model."""
 
+    kind: Literal["load", "swap"]
     since_s: float = field(default_factory=time.monotonic)
+    phase_since_s: float = field(default_factory=time.monotonic)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def left_s(self, wait: Wait) -> float:
+        """Seconds it may still wait; each kind of wait has its own time."""
+        if wait.kind != self.kind:
+            self.kind, self.phase_since_s = wait.kind, time.monotonic()
+        return self.phase_since_s + wait.limit_s - time.monotonic()
 
 
 class Supervisor:
@@ -56,7 +72,7 @@ class Supervisor:
 
     def record(self, request: ModelRequest) -> None:
         """Take a new request whose changes need no process to be touched."""
-        changed = request != self.request
+        changed = needs_another_start(self.request, request)
         self.request, self.removed = request, False
         if changed:
             self.stopped_by_command = False
@@ -118,7 +134,8 @@ class Supervisor:
         if self._rolling is not None:
             self._rolling.cancel()
             self._rolling = None
-        up = [r for r in self.replicas if r.current is not None and r.current.state is not State.STOPPED]
+        wanted = self.replicas[: self.request.live.replicas]
+        up = [r for r in wanted if r.current is not None and r.current.state is not State.STOPPED]
         if not up:
             return
         up[0].replace(cause)
@@ -126,11 +143,14 @@ class Supervisor:
             self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], cause))
 
     async def _roll_rest(self, first: Replica, rest: list[Replica], cause: str) -> None:
-        await first.settled()
+        """The others follow only as long as the ones before them came up: a bad change costs one replica."""
+        before = first
         for replica in rest:
-            if replica in self.replicas and not self.removed:
-                replica.replace(cause)
-                await replica.settled()
+            await before.settled()
+            if self.removed or replica not in self.replicas or not before.serves_wanted:
+                return
+            replica.replace(cause)
+            before = replica
 
     # Leases
 
@@ -142,20 +162,16 @@ class Supervisor:
                 lease = self._lease(key)
                 if lease is not None:
                     return lease
+                wait = self._what_to_wait_for(queued=waiter is not None)
                 if waiter is None:
-                    self._start_for_request()
-                limit_s = self._wait_limit_s()
-                if waiter is None:
-                    waiter = self._queue()
-                left_s = waiter.since_s + limit_s - time.monotonic()
+                    waiter = self._queue(wait)
+                left_s = waiter.left_s(wait)
                 if left_s <= 0:
                     progress = next((i.progress() for i in self._current()), None)
                     raise refusals.loading_too_long(self.request.id, progress, self._eta_s())
                 waiter.wake.clear()
-                try:
+                with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(waiter.wake.wait(), left_s)
-                except TimeoutError:
-                    continue
         finally:
             if waiter is not None:
                 self._waiters.remove(waiter)
@@ -185,18 +201,18 @@ class Supervisor:
         return self._after_exit(lease)
 
     def _after_exit(self, lease: Lease) -> RetryVerdict:
-        if any(instance.serving for instance in self._current()):
+        if self._serving():
             return RetryVerdict(True)
         current = self.replicas[lease.replica].current if lease.replica < len(self.replicas) else None
         if current is None or current.state in (State.STOPPED, State.FAILED):
             return RetryVerdict(False, "connection_lost")
-        rest_s = current.view().retry_in_s or 0.0
+        rest_s = current.rest_s
         if rest_s > SHORT_DELAY_S:
             return RetryVerdict(False, "instance_restarting", refusals.retry_after_s(rest_s))
         return RetryVerdict(True)
 
     def _lease(self, key: str | None) -> Lease | None:
-        ready = [instance for instance in self._current() if instance.serving]
+        ready = self._serving()
         if not ready or self._shop.shutting_down:
             return None
         last = self._last_replica.get(key)
@@ -205,58 +221,52 @@ class Supervisor:
         self._last_replica[key] = best.replica
         return best.lease()
 
-    def _start_for_request(self) -> None:
-        """A request came and nothing is ready: start, or raise why not."""
+    def _what_to_wait_for(self, *, queued: bool) -> Wait:
+        """Nothing is ready: what to wait for, started where a request may start it; or raise why not.
+
+        Asked anew each time something changes. Order: (1) the end of everything, (2) a load or replacement
+        on its way, (3) a restart that waits, (4) not to be loaded by requests, (5) failed, (6) start.
+        """
+        model, live = self.request.id, self.request.live
+        # (1)
         if self._shop.shutting_down:
             raise refusals.shutting_down()
         if self.removed:
-            raise refusals.removed(self.request.id)
-        states = {instance.state for instance in self._current()}
-        if State.BACKOFF in states:
-            self._hurry()
-            return
-        if any(replica.coming for replica in self.replicas):
-            return
-        if self.stopped_by_command or self.request.live.load == "manual":
-            raise refusals.not_loaded(self.request.id, by_command=self.stopped_by_command)
-        failed = [r for r in self.replicas if r.current is not None and r.current.state is State.FAILED]
-        # A start that was refused without a process costs nothing to try again.
-        if any(self._still_failed(replica) and not replica.refused_start for replica in failed):
-            raise refusals.load_failed(self.request.id, self._last_error())
+            raise refusals.removed(model)
+        # (2)
+        backing_off = [r for r in self.replicas if r.current and r.current.state is State.BACKOFF]
+        if any(replica.incoming for replica in self.replicas):
+            return Wait("swap", live.queue_timeout_s)
+        if any(replica.coming and replica not in backing_off for replica in self.replicas):
+            return Wait("load", live.load_timeout_s)
+        # (3)
+        if backing_off:
+            self._hurry(backing_off)
+            return Wait("swap", live.queue_timeout_s)
+        # (4)
+        if self.stopped_by_command or live.load == "manual":
+            raise refusals.not_loaded(model, by_command=self.stopped_by_command)
+        # (5) A start that was refused without a process costs nothing to try again, for a new request.
+        failed = [r for r in self.replicas if r.current and r.current.state is State.FAILED]
+        if failed and (queued or any(self._still_failed(r) and not r.refused_start for r in failed)):
+            raise refusals.load_failed(model, self._last_error())
+        # (6)
         self.start("a request")
+        return Wait("load", live.load_timeout_s)
 
-    def _hurry(self) -> None:
-        delays = [(r, r.current.view().retry_in_s or 0.0) for r in self.replicas if r.current is not None]
-        for replica, rest_s in delays:
+    def _hurry(self, backing_off: list[Replica]) -> None:
+        """End a wait before a restart, or tell the client to come back."""
+        for replica in backing_off:
+            rest_s = replica.current.rest_s if replica.current else 0.0
             if rest_s > SHORT_DELAY_S and not replica.hurry():
                 raise refusals.restarting(self.request.id, rest_s, self._last_error())
 
-    def _wait_limit_s(self) -> float:
-        """How long a request may wait now; raises when it must not wait (any longer)."""
-        live = self.request.live
-        states = {instance.state for instance in self._current()}
-        if self._shop.shutting_down:
-            raise refusals.shutting_down()
-        if any(replica.incoming for replica in self.replicas) or State.BACKOFF in states:
-            return live.queue_timeout_s
-        if states & LOADING or any(replica.busy for replica in self.replicas):
-            return live.load_timeout_s
-        if State.FAILED in states:
-            raise refusals.load_failed(self.request.id, self._last_error())
-        if self.removed:
-            raise refusals.removed(self.request.id)
-        if self.stopped_by_command or live.load == "manual":
-            raise refusals.not_loaded(self.request.id, by_command=self.stopped_by_command)
-        # What was waited for has been called off by a newer command; the request still wants the model.
-        self.start("a request")
-        return live.load_timeout_s
-
-    def _queue(self) -> Waiter:
+    def _queue(self, wait: Wait) -> Waiter:
         waiting, limit = len(self._waiters), self.request.live.max_queue
         over_all = self._shop.server.max_waiting
         if waiting >= limit or self._shop.waiting >= over_all:
             raise refusals.queue_full(self.request.id, waiting, limit, over_all, self._eta_s())
-        waiter = Waiter()
+        waiter = Waiter(wait.kind)
         self._waiters.append(waiter)
         self._shop.waiting += 1
         self._shop.events.touch()
@@ -277,24 +287,32 @@ class Supervisor:
     # Time
 
     def tick(self, now_s: float) -> None:
-        """Called twice a second: idle models stop, failed ones look whether their files have changed."""
+        """Called twice a second: a model that nobody uses stops."""
         live = self.request.live
-        for replica in self.replicas:
-            instance = replica.current
-            if instance is None:
-                continue
-            idle = instance.serving and not instance.leases and not self._waiters and not replica.busy
-            limit_s = live.idle_after_s if live.load == "on-demand" else None
-            if idle and limit_s is not None and now_s - instance.idle_since_s >= limit_s:
-                replica.stop(Stop("drain", "model_unloaded", f"idle for {limit_s:g} s"))
-            elif self._may_retry(replica) and not self._still_failed(replica):
-                replica.start("a file has changed")
+        serving = [instance for instance in self._current() if instance.serving]
+        if live.load != "on-demand" or live.idle_after_s is None or not serving or self._waiters:
+            return
+        if any(instance.leases for instance in serving) or any(r.busy for r in self.replicas):
+            return
+        if now_s - max(instance.idle_since_s for instance in serving) >= live.idle_after_s:
+            for replica in self.replicas:
+                replica.stop(Stop("drain", "model_unloaded", f"idle for {live.idle_after_s:g} s"))
 
-    def _may_retry(self, replica: Replica) -> bool:
-        """A failed replica of a model that should be up without anybody asking."""
-        failed = replica.current is not None and replica.current.state is State.FAILED
-        wanted = self.request.live.load == "at-start" and not self.stopped_by_command
-        return failed and wanted and not replica.busy
+    def failed_replicas(self) -> list[Replica]:
+        """Replicas that gave up although the model should be up without anybody asking."""
+        if self.request.live.load != "at-start" or self.stopped_by_command or self.removed:
+            return []
+        failed = (r for r in self.replicas if r.current is not None and r.current.state is State.FAILED)
+        return [replica for replica in failed if not replica.busy]
+
+    def retry_if_changed(self, replica: Replica, now: FilesIdentity) -> None:
+        """Start a failed replica whose files changed and then stayed the same for two looks.
+
+        A file that is being copied changes all the time and is not worth a look before it is whole.
+        """
+        if now != replica.failed_files and now == replica.files_seen:
+            replica.start("a file has changed")
+        replica.files_seen = now
 
     def _still_failed(self, replica: Replica) -> bool:
         """07 §4.7: the same request, files and binary fail the same way; do not try again."""
@@ -309,16 +327,16 @@ class Supervisor:
     def _fit_replicas(self) -> None:
         """More replicas start when any runs; fewer drain from the highest number (07 §3.12)."""
         wanted = self.request.live.replicas
-        up = any(
-            replica.current and replica.current.state in LOADING | {State.READY} for replica in self.replicas
-        )
+        up = any(replica.coming for replica in self.replicas[:wanted])
         while len(self.replicas) < wanted:
-            replica = self._replica(len(self.replicas))
-            self.replicas.append(replica)
-            if up:
+            self.replicas.append(self._replica(len(self.replicas)))
+        for replica in self.replicas[:wanted]:
+            failed = replica.current is not None and replica.current.state is State.FAILED
+            if up and not failed:
                 replica.start("more replicas")
         for replica in self.replicas[wanted:]:
-            replica.stop(Stop("drain", "model_unloaded", "fewer replicas"))
+            if replica.coming:
+                replica.stop(Stop("drain", "model_unloaded", "fewer replicas"))
 
     def _wake(self) -> None:
         """Something changed: everybody who waits looks again; superfluous replicas that are gone go."""
@@ -327,6 +345,11 @@ class Supervisor:
         for waiter in self._waiters:
             waiter.wake.set()
         self._shop.events.touch()
+
+    def _serving(self) -> list[Instance]:
+        """Ready instances that were not told to end, be it a moment ago."""
+        current = ((r, r.current) for r in self.replicas)
+        return [instance for r, instance in current if instance and instance.serving and not r.going]
 
     def _current(self) -> list[Instance]:
         return [replica.current for replica in self.replicas if replica.current is not None]
@@ -356,6 +379,7 @@ class Supervisor:
             queue=QueueView(len(self._waiters), self.request.live.max_queue, oldest, self._eta_s()),
             instances=instances,
             removed=self.removed,
+            going=any(replica.going for replica in self.replicas),
             stopped_by_command=self.stopped_by_command,
         )
 

@@ -62,7 +62,7 @@ class Voice:
             "exit_code": attempt.exit_code,
             "outcome": attempt.outcome,
             "seconds": attempt.seconds,
-            "log": str(attempt.log) if attempt.log else None,
+            "log": str(attempt.log),
         }
         self.say("attempt", f"attempt {attempt.n} ({attempt.rung}): {attempt.outcome}", data=data)
 

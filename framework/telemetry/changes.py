@@ -10,6 +10,8 @@ class Changes:
 
     def __init__(self) -> None:
         self.version = 0
+        self.closed = False
+        """Nothing will change any more; whoever follows ends."""
         self._waiters: set[asyncio.Future[None]] = set()
 
     def mark(self) -> None:
@@ -20,9 +22,14 @@ class Changes:
             if not waiter.done():
                 waiter.set_result(None)
 
+    def close(self) -> None:
+        """Say that nothing will change any more; wakes everybody who waits, for good."""
+        self.closed = True
+        self.mark()
+
     async def wait(self, seen: int) -> int:
-        """Return the current version as soon as it differs from `seen`."""
-        while self.version == seen:
+        """Return the current version as soon as it differs from `seen`, or at once when closed."""
+        while self.version == seen and not self.closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)
             try:

@@ -7,11 +7,13 @@ events of each model in memory and hands new ones to subscribers; it decides not
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from heapq import merge
 from typing import Any
 
 from framework.telemetry.changes import Changes
@@ -73,13 +75,32 @@ class EventLog:
         self._changes.mark()
 
     def recent(
-        self, *, model: str | None = None, kind: str | None = None, since: int = 0, limit: int = 100
+        self,
+        *,
+        model: str | None = None,
+        kind: str | None = None,
+        since: int = 0,
+        before: int | None = None,
+        limit: int = 100,
     ) -> list[Event]:
-        """The newest `limit` events above id `since`, oldest first, optionally of one model or kind."""
+        """The newest `limit` events with ids above `since` and below `before`, oldest first.
+
+        Walks from the newest end, so that a page that asks for ten pays for ten.
+        """
         logs = self._by_model.values() if model is None else [self._by_model.get(model, deque())]
-        found = [e for events in logs for e in events if e.id > since and kind in (None, e.kind)]
-        found.sort(key=lambda event: event.id)
-        return found[-limit:] if limit > 0 else []
+        found: list[Event] = []
+        for event in merge(*(reversed(events) for events in logs), key=lambda event: -event.id):
+            if event.id <= since or len(found) >= limit:
+                break
+            if (before is None or event.id < before) and kind in (None, event.kind):
+                found.append(event)
+        return found[::-1]
+
+    def close(self) -> None:
+        """End all subscriptions: the manager ends."""
+        for queue in tuple(self._subscribers):
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait(None)
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[AsyncIterator[Event]]:

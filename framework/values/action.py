@@ -1,14 +1,18 @@
-"""What an apply does to one model, with the field changes that caused it (07 §0, §3.13, 13 §4)."""
+"""What is done to a model: by an apply (07 §0, §3.13, 13 §4), or when it is stopped (07 §5.1)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from framework.values.reason import Reason
 from framework.values.request import Effect
 
 ActionKind = Literal["none", "record", "live", "start", "replace", "stop"]
+StopMode = Literal["drain", "now", "kill"]
+"""How a model is stopped (07 §5.1): requests finish, are cut off, or the process is killed at once."""
+STOP_MODES: tuple[StopMode, ...] = get_args(StopMode)
+"""The first is the one that hurts nobody."""
 
 
 @dataclass(frozen=True)

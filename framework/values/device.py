@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+HOST_NAME = "CPU"
+"""What host memory is called as a device."""
+
 
 @dataclass(frozen=True)
 class Device:

@@ -107,6 +107,8 @@ class InstanceView:
     generation_tokens_per_s: float | None = None
     retry_in_s: float | None = None
     """Seconds until the next start while in `backoff`."""
+    idle_s: float | None = None
+    """Seconds without a request while it serves; None while one runs, or while it does not serve."""
 
 
 @dataclass(frozen=True)
@@ -131,3 +133,5 @@ class ModelView:
     removed: bool = False
     """No longer declared; only finishing what it serves."""
     stopped_by_command: bool = False
+    going: bool = False
+    """What runs was told to end, by a command, idleness or a smaller number of replicas."""

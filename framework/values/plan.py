@@ -98,7 +98,7 @@ class Attempt:
     outcome: Literal["healthy", "exited", "timeout", "port_taken", "cancelled"]
     exit_code: int | None
     seconds: float
-    log: Path | None
+    log: Path
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,19 @@ class Problem:
         """The message with its place and suggestion, on one line."""
         hint = f" (did you mean {self.suggestion}?)" if self.suggestion else ""
         return f"{self.location}: {self.message}{hint}"
+
+
+def as_json(problem: Problem) -> dict[str, Any]:
+    """The shape of 13 §9."""
+    return {
+        "code": problem.code,
+        "severity": problem.severity,
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+        "message": problem.message,
+        "found": problem.found,
+        "allowed": problem.allowed,
+        "suggestion": problem.suggestion,
+    }

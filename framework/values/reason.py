@@ -27,6 +27,17 @@ class Reason:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
+def as_json(reason: Reason, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """The shape of 13 §1. `evidence` is what of it the reader may see, as JSON values."""
+    return {
+        "code": reason.code,
+        "message": reason.message,
+        "remedy": reason.remedy,
+        "severity": reason.severity,
+        "evidence": dict(evidence),
+    }
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why a launch failed: a reason whose code is the failure class of 06 §14, and what to do next.

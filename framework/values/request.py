@@ -7,7 +7,7 @@ comparison (reconcile) and the manifest reference (docs/manifest.md) both read t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -121,3 +121,8 @@ class ModelRequest:
     extra_args: tuple[str, ...] = setting("engine_args", "restart", ())
     env: Mapping[str, str] = setting("environment", "restart", factory=dict)
     live: LiveSettings = LiveSettings()
+
+
+def needs_another_start(old: ModelRequest, new: ModelRequest) -> bool:
+    """Whether more than live settings changed: such a request is worth another try (07 §3.12, §4.7)."""
+    return replace(old, live=new.live) != new or old.live.load != new.live.load

@@ -123,24 +123,36 @@ def live(**values: Any) -> ModelRequest:
             replace(BASE, spec=SpecPolicy(mode="off")),
             replace(BASE, spec=SpecPolicy(mode="off", ngram_match=9)),
             "nothing",
-            "speculation.ngram_match",
+            "speculation.ngram.match",
             id="knobs-count-only-while-used",
         ),
         pytest.param(
-            BASE, replace(BASE, engine=EngineRef(name="other")), "nothing", "engine.name", id="renamed-engine"
+            BASE,
+            replace(BASE, engine=EngineRef(name="other")),
+            "nothing",
+            "engines.other.name",
+            id="renamed-engine",
         ),
         pytest.param(
             BASE,
             replace(BASE, engine=EngineRef(path=Path("/other"))),
             "restart",
-            "engine.path",
+            "engines.default.binary",
             id="other-binary",
         ),
         pytest.param(
-            BASE, replace(BASE, pool=PoolLimits("p2", ("auto",))), "nothing", "pool.name", id="renamed-pool"
+            BASE,
+            replace(BASE, pool=PoolLimits("p2", ("auto",))),
+            "nothing",
+            "pools.p2.name",
+            id="renamed-pool",
         ),
         pytest.param(
-            BASE, replace(BASE, pool=PoolLimits("p2", ("cpu",))), "restart", "pool.name", id="devices-lost"
+            BASE,
+            replace(BASE, pool=PoolLimits("p2", ("cpu",))),
+            "restart",
+            "pools.p2.name",
+            id="devices-lost",
         ),
         pytest.param(BASE, live(aliases=("a",)), "live", "aliases", id="aliases"),
         pytest.param(BASE, live(drain_timeout_s=1.0), "live", "timeout.drain", id="time-out"),
@@ -170,9 +182,19 @@ def test_an_equal_request_is_no_change_whatever_runs(running: InstanceView) -> N
 
 
 def test_a_secret_in_the_environment_is_a_change_without_its_value(running: InstanceView) -> None:
-    new = replace(BASE, env={"HF_TOKEN": "s3cret", "OMP_NUM_THREADS": "2"})
+    new = replace(
+        BASE,
+        env={"HF_TOKEN": "s3cret", "OMP_NUM_THREADS": "2"},
+        engine=EngineRef(env={"API_KEY": "s3cret"}),
+        extra_args=("--hf-token", "s3cret"),
+    )
     changes = {change.field: change.new for change in compare_requests(BASE, new, running)}
-    assert changes == {"environment.HF_TOKEN": "<redacted>", "environment.OMP_NUM_THREADS": "2"}
+    assert changes == {
+        "engines.default.environment.API_KEY": "<redacted>",
+        "engine_args": ("--hf-token", "<redacted>"),
+        "environment.HF_TOKEN": "<redacted>",
+        "environment.OMP_NUM_THREADS": "2",
+    }
 
 
 def test_nothing_running_means_nothing_to_restart() -> None:

@@ -90,6 +90,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[FleetRig]:
     await rig.fleet.close(10.0)
     running.cancel()
     await asyncio.wait({running})
+    await rig.shop.client.close()
 
 
 def request_for(
