@@ -1,5 +1,51 @@
-"""`python -m framework` is `paddock`."""
+"""`python -m framework` is `paddock`, and so is the console script.
 
-from framework.cli import main
+Sees to what must hold before the rest is imported, which takes up to seconds: standard streams that are open,
+an interrupt that ends the process without a trace, and a SIGHUP that does not end `up`.
+"""
 
-main()
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from framework import standard_streams
+from framework.values.process import INTERRUPTED
+
+
+def main() -> None:
+    """Run one command line and end the process with its exit code."""
+    standard_streams.prepare()
+    # Not an exception: it could come up anywhere in an import, and not every module lets it pass.
+    signal.signal(signal.SIGINT, _leave)
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["up"]:
+        # A handler, since what is ignored would stay ignored in engines. Nothing is lost: the manifest is
+        # read after this, and looked at again as soon as `up` listens for the signal itself.
+        signal.signal(signal.SIGHUP, _stay)
+
+    from framework.cli import import_command, run
+
+    import_command(arguments)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = run(arguments)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    # What is left is the end of the process, which needs no interruption.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    standard_streams.flush()
+    sys.exit(code)
+
+
+def _leave(_signal: int, _frame: object) -> None:
+    os._exit(INTERRUPTED)
+
+
+def _stay(_signal: int, _frame: object) -> None:
+    """Do nothing."""
+
+
+if __name__ == "__main__":
+    main()

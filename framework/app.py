@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,22 +35,25 @@ from framework.reconcile.watch import Watcher
 from framework.runtime.fleet import Fleet
 from framework.runtime.planner import FactPlanner
 from framework.runtime.shop import Shop
+from framework.runtime.sweep import end_orphans
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.manifest import Manifest
+from framework.values.override import Override
 from framework.values.problem import Problem
+from framework.values.process import DEBUG_VARIABLE
 from framework.web_assets import static_dir, templates_dir
 
 log = logging.getLogger(__name__)
 
-STATE_ID_BYTES = 8
-DEBUG_VARIABLE = "PADDOCK_DEBUG"
+# What commands need to find us is looked after this often.
+KEEP_S = 5.0
 
 
-def serve(manifest_path: Path, overrides: Mapping[str, str]) -> int:
+def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
     """Run the manager of a manifest in the foreground until SIGINT or SIGTERM; the exit status.
 
-    `overrides` are `[server]` fields as texts. Raises ManifestBroken, ListenerTaken,
+    `overrides` stand above `[server]` fields. Raises ManifestBroken, ListenerTaken,
     StateDirError or LimitError.
     """
     environ = dict(os.environ)
@@ -110,7 +112,7 @@ class Manager:
         events = EventLog(changes)
         probes = CapabilityCache()
         planner = FactPlanner(probes, environ, base_dir=manifest.path.parent)
-        shop = Shop(events, planner, directory, secrets.token_hex(STATE_ID_BYTES))
+        shop = Shop(events, planner, directory, state_dir.identity(directory))
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
@@ -151,12 +153,14 @@ class Manager:
         routes = [*public_routes(self._proxy), *api_routes(self._services)]
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
         self._console.welcome(self._current.manifest, self._listening.address)
+        await self._sweep()
         self._reconciler.begin()
         parts = {
             "fleet": self._fleet.run(),
             "watch": self._watcher.run(),
             "devices": self._inquiry.run(),
             "console": self._console.run(),
+            "state directory": self._keep_state(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
         for task in self._tasks.values():
@@ -170,8 +174,28 @@ class Manager:
             await self._shop.client.close()
             await self._proxy.close()
 
+    async def _sweep(self) -> None:
+        """Nothing of an earlier life may hold memory when the first plan is made."""
+        for orphan in await asyncio.to_thread(end_orphans, self._shop.state_id):
+            self._services.events.record(
+                "orphan",
+                f"ended process {orphan.pid} ({orphan.exe}), left behind by {orphan.instance}",
+                data={"pid": orphan.pid, "exe": orphan.exe, "gone": orphan.gone},
+            )
+
+    async def _keep_state(self) -> None:
+        """Commands find us and prove themselves by files that somebody may delete."""
+        directory, address = self._shop.state_dir, str(self._listening.address)
+        while True:
+            await asyncio.sleep(KEEP_S)
+            try:
+                await asyncio.to_thread(state_dir.keep, directory, self._services.token, address)
+            except state_dir.StateDirError as error:
+                log.warning("%s", error)
+
     async def _end_models(self) -> None:
         """No more applies, then no more models, then no more readers."""
+        self._console.farewell()
         await _cancel(self._tasks["watch"])
         await self._fleet.close(self._current.manifest.server.shutdown_s)
         self._services.events.close()

@@ -7,9 +7,11 @@ goes wrong is one line on stderr and an exit code; a trace is shown with PADDOCK
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +20,8 @@ from typer.core import TyperGroup
 from framework import __version__
 from framework.commands.failure import BAD_INPUT, NOT_SO, OK, CommandFailed
 from framework.commands.output import complain
+from framework.standard_streams import discard
+from framework.values.process import DEBUG_VARIABLE, INTERRUPTED
 
 COMMANDS = (
     "up",
@@ -34,8 +38,10 @@ COMMANDS = (
     "devices",
     "doctor",
 )
-INTERRUPTED = 130
-DEBUG_VARIABLE = "PADDOCK_DEBUG"
+HELP = "help"
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+# What a write to a stream fails with; errors about files name the file.
+CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class LazyCommands(TyperGroup):
@@ -61,11 +67,17 @@ def load_command(name: str) -> Any:
     """Import a command's module and build the command of its function `command`."""
     module = importlib.import_module(f"framework.commands.{name}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(module.command)
+    alone.command(name, context_settings=HELP_OPTIONS)(module.command)
     return typer.main.get_command(alone)
 
 
-app = typer.Typer(cls=LazyCommands, name="paddock", add_completion=False, rich_markup_mode=None)
+app = typer.Typer(
+    cls=LazyCommands,
+    name="paddock",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=HELP_OPTIONS,
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -88,15 +100,19 @@ def root(ctx: typer.Context, version: VersionOption = False) -> int | None:
     return None
 
 
+def import_command(arguments: list[str]) -> None:
+    """Import what a command line needs; what goes wrong comes up again in `run`, which tells."""
+    if arguments and arguments[0] in COMMANDS:
+        with suppress(Exception):
+            importlib.import_module(f"framework.commands.{arguments[0]}")
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line; the exit code. Never raises."""
+    code = OK
     try:
-        command = typer.main.get_command(app)
-        with command.make_context("paddock", list(arguments)) as context:
-            code = command.invoke(context)
+        code = _invoke(arguments)
         sys.stdout.flush()
-    except typer.Exit as end:
-        return end.exit_code
     except CommandFailed as failure:
         complain(str(failure))
         return failure.code
@@ -104,18 +120,33 @@ def run(arguments: list[str]) -> int:
         complain(_usage_text(error))
         return BAD_INPUT
     except BrokenPipeError:
-        # The reader has seen enough, as in `paddock logs m | head`. Python must not flush into it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        # The reader has seen enough, as in `paddock logs m | head`; what was asked may be so or not.
+        discard(sys.stdout)
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in CANNOT_WRITE:
+            discard(sys.stdout)
+            complain(f"The output cannot be written: {error.strerror}.")
+            return NOT_SO
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        complain(
-            f"a fault of paddock itself: {type(error).__name__}: {error} ({DEBUG_VARIABLE}=1 shows more)"
-        )
+        fault = f"{type(error).__name__}: {error}"
+        complain(f"a fault of paddock itself: {fault} ({DEBUG_VARIABLE}=1 shows more)")
         return NOT_SO
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Let the command do its work; its exit code."""
+    if arguments[:1] == [HELP]:
+        arguments = [*arguments[1:2], "--help"]
+    try:
+        command = typer.main.get_command(app)
+        with command.make_context("paddock", list(arguments)) as context:
+            code = command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
     return code if isinstance(code, int) else OK
 
 
@@ -123,11 +154,3 @@ def _usage_text(error: typer.TyperException) -> str:
     """What is wrong with a command line, and where to look."""
     text = getattr(error, "format_message", error.__str__)()
     return f"{text.rstrip('.?')}; see `paddock --help`." if not text.endswith("?") else text
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets its escape instead of a fault.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(run(sys.argv[1:]))

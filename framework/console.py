@@ -6,23 +6,28 @@ Called by app. Log lines hold text from files, engines and clients: control char
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+import socket
 import time
+from typing import IO, cast
 
-from rich.console import Console as Terminal
+from rich.console import Console as RichConsole
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from framework.runtime.fleet import Fleet
 from framework.runtime.logs import clean_line
+from framework.standard_streams import LastingErrors
 from framework.telemetry.changes import Changes
 from framework.values.instance import InstanceView, State
 from framework.values.manifest import Listener, Manifest
 
 log = logging.getLogger(__name__)
 
-TERMINAL = Terminal(stderr=True, highlight=False)
+# A reader that leaves, as in `paddock up 2>&1 | head`, or a full disk below the log: serving goes on.
+TERMINAL = RichConsole(file=cast(IO[str], LastingErrors()), highlight=False)
+# Listening on all addresses is no address that a client could use.
+ANY_ADDRESS = ("0.0.0.0", "::")
 # Ten a second look smooth and cost nothing.
 REFRESH_S = 0.1
 LOADING = (State.FETCHING, State.PLANNING, State.STARTING)
@@ -44,9 +49,8 @@ class TerminalHandler(logging.Handler):
     """Log lines above the bars, through the same terminal, so that neither tears the other apart."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one record; a terminal that is gone is no reason to end."""
-        with contextlib.suppress(OSError):
-            TERMINAL.print(Text(self.format(record)), soft_wrap=True)
+        """Print one record."""
+        TERMINAL.print(Text(self.format(record)), soft_wrap=True)
 
 
 class Console:
@@ -64,18 +68,27 @@ class Console:
             console=TERMINAL,
             transient=True,
             auto_refresh=False,
+            # Everything here prints through TERMINAL already, which writes to standard error itself.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def welcome(self, manifest: Manifest, address: Listener) -> None:
         """Where everything is."""
         count = len(manifest.models)
+        reached = f"{socket.gethostname()}:{address.port}" if address.host in ANY_ADDRESS else str(address)
         lines = (
             f"paddock    {clean_line(str(manifest.path))}: {count} {'model' if count == 1 else 'models'}",
-            f"endpoint   http://{address}/v1",
-            f"dashboard  http://{address}/",
+            f"endpoint   http://{reached}/v1",
+            f"dashboard  http://{reached}/",
+            "Ctrl-C ends it; `paddock status` in another terminal shows what runs.",
         )
         for line in lines:
             TERMINAL.print(Text(line), soft_wrap=True)
+
+    def farewell(self) -> None:
+        """The end has begun."""
+        TERMINAL.print(Text("Ending: open requests are told, then the models stop."), soft_wrap=True)
 
     async def run(self) -> None:
         """Bars on a terminal while something loads, until cancelled."""
@@ -93,11 +106,8 @@ class Console:
                     # Nothing to draw: the cursor is the user's again.
                     self._progress.stop()
                     await self._changes.wait(seen)
-        except OSError as error:
-            log.warning("the terminal is gone (%s); going on without bars", error.strerror)
         finally:
-            with contextlib.suppress(OSError):
-                self._progress.stop()
+            self._progress.stop()
 
     def _show(self) -> None:
         loading = {
@@ -110,11 +120,13 @@ class Console:
             self._progress.remove_task(self._bars.pop(name))
         for name, instance in loading.items():
             if name not in self._bars:
-                self._bars[name] = self._progress.add_task(clean_line(name), total=None)
+                self._bars[name] = self._progress.add_task(clean_line(instance.model), total=None)
             self._update(self._bars[name], instance)
 
     def _update(self, bar: TaskID, instance: InstanceView) -> None:
-        text = f"{clean_line(instance.instance)} {instance.state}"
+        several = instance.request.live.replicas > 1
+        name = f"{instance.model}, replica {instance.replica}" if several else instance.model
+        text = f"{clean_line(name)} {instance.state}"
         progress = instance.progress
         if progress is None:
             self._progress.update(bar, description=text)

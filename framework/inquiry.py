@@ -7,23 +7,21 @@ manifest in force, or on a text that somebody thinks of applying.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.device_sample import DeviceSample
 from framework.api.doctor import Surroundings, examine
-from framework.api.facts import Planner, list_all_devices, list_engines, plan_all, preview
+from framework.api.facts import list_all_devices, list_engines, plan_all, preview
 from framework.api.services import FleetView
 from framework.engines.probe import CapabilityCache
 from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
-from framework.values.device import Device
+from framework.runtime.shop import Planner
 from framework.values.manifest import Manifest
-
-log = logging.getLogger(__name__)
 
 
 class LoadText(Protocol):
@@ -35,7 +33,7 @@ class LoadText(Protocol):
 
 
 class Inquiry:
-    """Answers questions; remembers the devices it listed last."""
+    """Answers questions; keeps the sample of devices that all readers share."""
 
     def __init__(
         self,
@@ -56,14 +54,11 @@ class Inquiry:
         self._probes = probes
         self._environ = environ
         self._state_dir = state_dir
-        self._devices = DevicesAnswer()
+        self._sample = DeviceSample(current, lambda: list_all_devices(current.manifest, environ))
 
     async def run(self) -> None:
-        """List the devices once, so that pages have them from the start; a failure is only logged."""
-        try:
-            await self.devices()
-        except Exception:
-            log.exception("listing devices failed")
+        """List the devices once, so that pages have them from the start."""
+        await self.devices()
 
     async def check(self, text: str | None) -> Loaded:
         """Check a manifest text, or the file as it is now."""
@@ -77,7 +72,8 @@ class Inquiry:
 
     async def plan(self) -> PlanAnswer:
         """The plan of every declared replica; starts no model."""
-        devices = self._devices if self._devices.devices else await self.devices()
+        known = self._sample.known()
+        devices = known if known.devices else await self.devices()
         return await plan_all(self._current.manifest, self._planner, devices)
 
     async def engines(self) -> tuple[EngineAnswer, ...]:
@@ -86,12 +82,11 @@ class Inquiry:
 
     async def devices(self) -> DevicesAnswer:
         """The devices as the engines list them now."""
-        self._devices = await list_all_devices(self._current.manifest, self._environ)
-        return self._devices
+        return await self._sample.take()
 
-    def known_devices(self) -> tuple[Device, ...]:
+    def known_devices(self) -> DevicesAnswer:
         """The devices as last listed; starts nothing."""
-        return self._devices.devices
+        return self._sample.known()
 
     async def doctor(self) -> tuple[DoctorCheck, ...]:
         """All checks, on the file as it is now."""

@@ -12,6 +12,8 @@ from pathlib import Path
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from framework.values.override import Override
+
 PREFIX = "PADDOCK_"
 AUTO = "auto"
 SERVER_KEYS = (
@@ -49,13 +51,20 @@ class Settings(BaseSettings):
     on_exit: str | None = None
     cors: str | None = None
 
-    def overrides(self, flags: Mapping[str, str | None] | None = None) -> dict[str, str]:
-        """The `[server]` keys that flags or variables set, as texts; a flag wins."""
-        given = flags or {}
-        texts = {key: given.get(key) or getattr(self, key) for key in SERVER_KEYS}
-        return {key: _from_here(text) if key == "state_dir" else text for key, text in texts.items() if text}
+    def overrides(self, flags: Mapping[str, str | None] | None = None) -> dict[str, Override]:
+        """The `[server]` keys that flags or variables set; a flag wins."""
+        found = {
+            key: Override(text, PREFIX + key.upper()) for key in SERVER_KEYS if (text := getattr(self, key))
+        }
+        for key, flag in (flags or {}).items():
+            if flag is not None:
+                found[key] = Override(flag, f"--{key.replace('_', '-')}")
+        return {key: _from_here(one) if key == "state_dir" else one for key, one in found.items()}
 
 
-def _from_here(text: str) -> str:
+def _from_here(directory: Override) -> Override:
     """A path as the shell means it: relative to the working directory, not to the manifest."""
-    return text if text == AUTO else str(Path(text).expanduser().absolute())
+    text = directory.text
+    if text == AUTO or not text.strip():
+        return directory
+    return Override(str(Path(text).expanduser().absolute()), directory.origin)

@@ -31,6 +31,8 @@ SMALL_FILE_BYTES = 4096
 TOKEN_FILE = "token"
 LISTENER_FILE = "listen"
 LOCK_FILE = "lock"
+ID_FILE = "id"
+ID_BYTES = 8
 ELSEWHERE = "Set PADDOCK_STATE_DIR to a directory of your own."
 
 
@@ -96,6 +98,25 @@ def hold(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def identity(directory: Path) -> str:
+    """The lasting id of this directory, made on first use; processes of ours are known by it (07 §6.2)."""
+    known = _read(directory, ID_FILE)
+    if known is not None:
+        return known
+    made = secrets.token_hex(ID_BYTES)
+    _write(directory / ID_FILE, made)
+    return made
+
+
+def keep(directory: Path, token: str, address: str) -> None:
+    """Put back what commands need to find us, should somebody have deleted it. Raises StateDirError."""
+    if not directory.exists():
+        prepare(directory)
+    for name, text in ((TOKEN_FILE, token), (LISTENER_FILE, address)):
+        if not (directory / name).exists():
+            _write(directory / name, text)
+
+
 def new_token(directory: Path) -> str:
     """Write a fresh token that proves the operator, and return it."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -113,6 +134,17 @@ def forget(directory: Path) -> None:
     for name in (TOKEN_FILE, LISTENER_FILE):
         with contextlib.suppress(OSError):
             (directory / name).unlink()
+
+
+def find_reading_fault(directory: Path) -> Reason | None:
+    """Why what a running server left cannot be trusted; None when it can, or when there is nothing."""
+    if not os.path.lexists(directory):
+        return None
+    fault = find_fault(directory)
+    for path in (directory / TOKEN_FILE, directory / LISTENER_FILE):
+        with contextlib.suppress(OSError):
+            fault = fault or _file_fault(path, path.lstat())
+    return fault
 
 
 def read_token(directory: Path) -> str | None:
@@ -154,11 +186,19 @@ def _read(directory: Path, name: str) -> str | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if found.st_uid != os.geteuid() or found.st_mode & OTHERS or not stat.S_ISREG(found.st_mode):
+        if _file_fault(directory / name, os.fstat(file.fileno())) is not None:
             return None
         text = file.read(SMALL_FILE_BYTES).decode("utf-8", "replace").strip()
     return text or None
+
+
+def _file_fault(path: Path, found: os.stat_result) -> Reason | None:
+    """Why a file may be another's work, or another's to read."""
+    if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
+        return _fault(f"{path} is no file of yours.", "Remove it and start `paddock up` again.")
+    if found.st_mode & OTHERS:
+        return _fault(f"Other users may read {path}.", f"Run `chmod 600 {path}`.")
+    return None
 
 
 def _fault(message: str, remedy: str) -> Reason:

@@ -6,6 +6,7 @@ The server and the local commands compute them with the same functions; `shapes`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from framework.values.action import ModelAction
@@ -59,10 +60,14 @@ class EngineAnswer:
 
 @dataclass(frozen=True)
 class DevicesAnswer:
-    """All devices that the engines see, host memory included, with the pool each belongs to."""
+    """All devices that the engines see, host memory included, with the pool each belongs to.
+
+    `sampled_at` is when they were listed, None while nobody has listed them.
+    """
 
     devices: tuple[Device, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    sampled_at: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def authorise(
 
     `csrf_token` is the field of a submitted form; without it the header `X-CSRF-Token` is read.
     """
-    _require_host(request, services)
+    require_host(request, services)
     credential = _credential(request)
     if credential is not None:
         return _require_role(_caller_of(credential, services), need)
@@ -81,7 +81,7 @@ def authorise(
 
 def visit(request: HTTPConnection, services: Services) -> Visit:
     """The session of a page view; makes one where the dashboard is open. Raises ApiError 401 or 403."""
-    _require_host(request, services)
+    require_host(request, services)
     session = services.sessions.find(request.cookies.get(cookie_name(services)))
     caller = _caller_of_session(session, services) if session is not None else None
     if session is not None and caller is not None:
@@ -97,7 +97,7 @@ def sign_in(request: HTTPConnection, services: Services, key: str) -> Visit:
 
     The form has no session yet and so no CSRF token; it must come from a page of ours all the same.
     """
-    _require_host(request, services)
+    require_host(request, services)
     if not is_same_origin(request.headers):
         raise _foreign_page()
     credential = key.strip().encode("utf-8", "surrogateescape")
@@ -142,7 +142,8 @@ def cookie_name(services: Services) -> str:
     return f"paddock_{services.listen.port}"
 
 
-def _require_host(request: HTTPConnection, services: Services) -> None:
+def require_host(request: HTTPConnection, services: Services) -> None:
+    """Refuse a request under a foreign name, where there are no access tables. Raises ApiError 403."""
     if services.current.manifest.access:
         return
     try:

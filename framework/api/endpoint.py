@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import orjson
@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from framework.api.auth import Caller, Role, authorise
 from framework.api.errors import ApiError
+from framework.api.inputs import only_parameters
 from framework.api.services import Services
 from framework.proxy.errors import CLIENT_CLOSED, ProxyError, envelope, internal_error
 
@@ -43,12 +44,15 @@ Handler = Callable[[Request, Services, Caller], Awaitable[Response]]
 class Endpoint:
     """An ASGI application for one path, with one handler per method; without any the path is unknown.
 
-    GET needs the role `view`, everything else `operate` (13 §8).
+    GET needs the role `view`, everything else `operate` (13 §8). `query` names the parameters that it reads.
     """
 
-    def __init__(self, services: Services, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, services: Services, handlers: Mapping[str, Handler], query: Collection[str] = ()
+    ) -> None:
         self._services = services
         self._handlers = dict(handlers)
+        self._query = query
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -61,7 +65,9 @@ class Endpoint:
         try:
             need: Role = "view" if request.method == "GET" else "operate"
             caller = authorise(request, self._services, need)
-            return await self._handler(request.method)(request, self._services, caller)
+            handler = self._handler(request.method)
+            only_parameters(request, self._query)
+            return await handler(request, self._services, caller)
         except ApiError as error:
             return _refusal(error, request_id)
         except ClientDisconnect:

@@ -23,6 +23,7 @@ DEFAULT_LIMIT = 100
 # What the log keeps of one model (07 §14.1); more per answer would only be slower to read.
 MAX_LIMIT = 1000
 MAX_EVENT_ID = 2**53
+EVENT_QUERY = ("model", "kind", "since", "limit")
 
 
 @dataclass(frozen=True)

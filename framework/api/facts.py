@@ -7,16 +7,17 @@ engine binaries for their help text and device list only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, EngineAnswer, PlanAnswer, RefusedInstance
+from framework.engines.child_env import without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.probe import CapabilityCache
 from framework.hardware.devices import DeviceList, list_devices
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
+from framework.runtime.shop import Planner
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, EngineRef
 from framework.values.instance import ModelView
@@ -24,14 +25,6 @@ from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest, PoolLimits
-
-
-class Planner(Protocol):
-    """Plans one launch; implemented by `runtime.planner`."""
-
-    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
-        """The plan. Raises Refused."""
-        ...
 
 
 async def list_engines(
@@ -53,9 +46,10 @@ async def list_all_devices(manifest: Manifest, environ: Mapping[str, str]) -> De
             reasons.append(refusal.failure.reason)
         else:
             binaries[binary.file] = binary
-    lists = await asyncio.gather(*(list_devices(binary, environ) for binary in binaries.values()))
+    probed = without_secrets(environ, manifest.secret_names)
+    lists = await asyncio.gather(*(list_devices(binary, probed) for binary in binaries.values()))
     reasons.extend(reason for found in lists for reason in found.reasons)
-    return DevicesAnswer(_with_pools(_merged(lists), manifest.pools.values()), tuple(reasons))
+    return DevicesAnswer(in_pools(_merged(lists), manifest.pools.values()), tuple(reasons))
 
 
 async def plan_all(
@@ -69,6 +63,18 @@ async def plan_all(
         for replica in range(request.live.replicas)
     ]
     return PlanAnswer(manifest.path, manifest.sha256, devices.devices, tuple(instances), devices.reasons)
+
+
+def in_pools(devices: Sequence[Device], pools: Iterable[PoolLimits]) -> tuple[Device, ...]:
+    """The devices, each with the first pool that takes it; None where none does, whatever it had before."""
+    accelerated = any(device.kind != "cpu" for device in devices)
+    ordered = tuple(pools)
+
+    def pool_of(device: Device) -> str | None:
+        taking = (pool.name for pool in ordered if _takes(pool, device, accelerated=accelerated))
+        return next(taking, None)
+
+    return tuple(replace(device, pool=pool_of(device)) for device in devices)
 
 
 def preview(loaded: Loaded, views: Iterable[ModelView]) -> DiffAnswer:
@@ -96,7 +102,7 @@ async def _engine(
         binary = await _find(ref, manifest, environ)
     except Refused as refusal:
         return EngineAnswer(ref, reasons=(refusal.failure.reason,))
-    caps = await probes.get(binary, environ)
+    caps = await probes.get(binary, without_secrets(environ, manifest.secret_names))
     reasons = () if caps.conclusive else (inconclusive(ref, binary, caps),)
     return EngineAnswer(ref, binary, caps, reasons)
 
@@ -117,20 +123,6 @@ def _merged(lists: Iterable[DeviceList]) -> list[Device]:
     """Each name once, host memory last, as every list has it."""
     devices = {device.name: device for found in lists for device in found.devices}
     return sorted(devices.values(), key=lambda device: device.kind == "cpu")
-
-
-def _with_pools(devices: list[Device], pools: Iterable[PoolLimits]) -> tuple[Device, ...]:
-    """The devices with the first pool that takes them."""
-    accelerated = any(device.kind != "cpu" for device in devices)
-    ordered = tuple(pools)
-    return tuple(_in_pool(device, ordered, accelerated=accelerated) for device in devices)
-
-
-def _in_pool(device: Device, pools: tuple[PoolLimits, ...], *, accelerated: bool) -> Device:
-    for pool in pools:
-        if _takes(pool, device, accelerated=accelerated):
-            return replace(device, pool=pool.name)
-    return device
 
 
 def _takes(pool: PoolLimits, device: Device, *, accelerated: bool) -> bool:

@@ -12,6 +12,7 @@ from framework.api.errors import ApiError
 
 # A manifest of 500 models has about 200 kB; this bounds what one caller can make us hold.
 MAX_BODY_BYTES = 4 * 2**20
+LONGEST_SHOWN = 100
 TRUE_WORDS = frozenset({"1", "true", "yes"})
 FALSE_WORDS = frozenset({"", "0", "false", "no"})
 
@@ -35,6 +36,17 @@ def yes_or_no(request: Request, name: str) -> bool:
     if text in FALSE_WORDS:
         return False
     raise bad_value(name, text, "1 or 0")
+
+
+def only_parameters(request: Request, allowed: Collection[str]) -> None:
+    """Refuse query parameters that nothing reads, and those that are given twice."""
+    seen = set()
+    for name, _ in request.query_params.multi_items():
+        if name not in allowed:
+            raise _unknown(name, "query parameter", allowed)
+        if name in seen:
+            raise ApiError(400, "invalid_body", f"{name} is given twice; give it once.", param=name)
+        seen.add(name)
 
 
 def one_of(name: str, value: object, allowed: Collection[str]) -> str:
@@ -62,13 +74,20 @@ def only_fields(body: dict[str, Any], allowed: Collection[str]) -> None:
     """Refuse fields that nothing reads, so that a misspelt one is noticed."""
     for name in body:
         if name not in allowed:
-            raise bad_value(name[:100], "this field", f"the fields {', '.join(allowed)}")
+            raise _unknown(name, "field", allowed)
 
 
 def bad_value(name: str, found: str, allowed: str) -> ApiError:
     """The refusal of one parameter or field."""
-    message = f"{name}: found {found[:100]!r}, allowed is {allowed}."
+    message = f"{name}: found {found[:LONGEST_SHOWN]!r}, allowed is {allowed}."
     return ApiError(400, "invalid_body", message, param=name)
+
+
+def _unknown(name: str, what: str, allowed: Collection[str]) -> ApiError:
+    """The refusal of what nothing reads."""
+    known = f"allowed is {', '.join(allowed)}" if allowed else "there is none here"
+    message = f"{name[:LONGEST_SHOWN]!r} is no {what} of this route; {known}."
+    return ApiError(400, "invalid_body", message, param=name[:LONGEST_SHOWN])
 
 
 async def _body(request: Request) -> bytes:

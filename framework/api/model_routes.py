@@ -11,24 +11,26 @@ from starlette.responses import Response
 from framework.api.auth import Caller, authorise
 from framework.api.endpoint import PRIVATE, Json
 from framework.api.errors import ApiError
-from framework.api.inputs import json_object, one_of, only_fields, whole_number, yes_or_no
+from framework.api.inputs import json_object, one_of, only_fields, only_parameters, whole_number, yes_or_no
 from framework.api.lookup import find_model, unknown_model
 from framework.api.names import split_name
-from framework.api.services import Services, UnloadMode
+from framework.api.services import Services
 from framework.api.shapes import model_json
 from framework.api.streams import frame, sse
+from framework.proxy.model_choice import shown
 from framework.runtime.logs import LogBuffer
+from framework.values.action import STOP_MODES, StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 
 MODELS_PREFIX = "/api/v1/models/"
 COMMANDS = ("load", "unload", "reload")
-UNLOAD_MODES = ("drain", "now", "kill")
 DEFAULT_LINES = 200
 # A start prints a few thousand lines at most; the ring holds no more than this (06 §8.4).
 MAX_LINES = 20_000
 # No manifest declares that many copies of one model on one machine.
 MAX_REPLICA = 999
+LOG_QUERY = ("lines", "replica", "follow")
 
 
 async def read_model(request: Request, services: Services, _caller: Caller) -> Response:
@@ -41,6 +43,7 @@ async def read_model(request: Request, services: Services, _caller: Caller) -> R
     view = find_model(name, services)
     if verb == "logs":
         return _logs(request, services, view)
+    only_parameters(request, ())
     return Json(model_json(view))
 
 
@@ -50,6 +53,7 @@ async def command_model(request: Request, services: Services, caller: Caller) ->
     if verb not in COMMANDS:
         message = f"POST needs a command: /models/NAME/ followed by {', '.join(COMMANDS)}."
         raise ApiError(405, "method_not_allowed", message, headers={"Allow": "GET"})
+    only_parameters(request, ())
     model_id = find_model(name, services).request.id
     body = await json_object(request)
     command = _command(verb, body, services, caller)
@@ -67,7 +71,7 @@ def _command(
     fleet = services.fleet
     if verb == "unload":
         only_fields(body, ("mode",))
-        mode = cast(UnloadMode, one_of("mode", body.get("mode", "drain"), UNLOAD_MODES))
+        mode = cast(StopMode, one_of("mode", body.get("mode", STOP_MODES[0]), STOP_MODES))
         return lambda model_id: fleet.unload(model_id, mode, by=caller.name)
     only_fields(body, ())
     if verb == "load":
@@ -79,6 +83,8 @@ def _logs(request: Request, services: Services, view: ModelView) -> Response:
     lines = whole_number(request, "lines", default=DEFAULT_LINES, low=0, high=MAX_LINES)
     replica = whole_number(request, "replica", default=0, low=0, high=MAX_REPLICA)
     model_id = view.request.id
+    if replica not in known_replicas(view):
+        raise _no_replica(view, replica)
     if yes_or_no(request, "follow"):
         frames = _follow(services, model_id, replica, lines)
         return sse(frames, lambda: _still_readable(request, services, model_id))
@@ -87,22 +93,37 @@ def _logs(request: Request, services: Services, view: ModelView) -> Response:
     return Response(text, media_type="text/plain; charset=utf-8", headers=PRIVATE)
 
 
+def known_replicas(view: ModelView) -> tuple[int, ...]:
+    """The replicas that a model has: those that are declared, and those that have not ended yet."""
+    declared = range(view.request.live.replicas)
+    return tuple(sorted({*declared, *(instance.replica for instance in view.instances)}))
+
+
+def _no_replica(view: ModelView, replica: int) -> ApiError:
+    known = ", ".join(map(str, known_replicas(view)))
+    message = f"{shown(view.request.id)} has no replica {replica}; it has {known}."
+    return ApiError(404, "replica_not_found", message, param="replica")
+
+
 async def _follow(services: Services, model_id: str, replica: int, lines: int) -> AsyncIterator[str]:
     buffer = await _first_log(services, model_id, replica)
+    if buffer is None:
+        return
     shown = buffer.last(lines)
     start = shown[0].seq - 1 if shown else buffer.newest
     async for line in buffer.follow(start):
         yield frame(line.text, line.seq)
 
 
-async def _first_log(services: Services, model_id: str, replica: int) -> LogBuffer:
-    """The log of a replica, waiting for its first start."""
-    while True:
+async def _first_log(services: Services, model_id: str, replica: int) -> LogBuffer | None:
+    """The log of a replica, waiting for its first start; None when the manager ends before."""
+    while not services.changes.closed:
         seen = services.changes.version
         buffer = services.fleet.log(model_id, replica)
         if buffer is not None:
             return buffer
         await services.changes.wait(seen)
+    return None
 
 
 def _still_readable(request: Request, services: Services, model_id: str) -> None:

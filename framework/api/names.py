@@ -9,7 +9,27 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import quote, unquote
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import Scope
+
+
+class AnyText(Convertor[str]):
+    """The rest of a path, whatever it holds; `path` of starlette takes no line end."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        """As it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """As it is."""
+        return value
+
+
+ANY = "any"
+"""What routes call it: `{name:any}`."""
+register_url_convertor(ANY, AnyText())
 
 
 def split_name(scope: Scope, prefix: str, verbs: Collection[str]) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+
+from framework.proxy.origin import same_origin
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
@@ -16,11 +17,4 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
     if site is not None:
         return site == "same-origin"
     origin = headers.get("origin")
-    host = headers.get("host")
-    if origin is None or host is None:
-        return False
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+    return origin is not None and same_origin(origin, headers.get("host"))

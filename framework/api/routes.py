@@ -12,9 +12,10 @@ from starlette.routing import BaseRoute, Route
 
 from framework.api.auth import Caller
 from framework.api.endpoint import Endpoint, Json
-from framework.api.event_routes import list_events, stream_events
+from framework.api.event_routes import EVENT_QUERY, list_events, stream_events
 from framework.api.inputs import bad_value, json_object, only_fields
-from framework.api.model_routes import command_model, read_model
+from framework.api.model_routes import LOG_QUERY, command_model, read_model
+from framework.api.names import ANY
 from framework.api.services import Services
 from framework.api.shapes import (
     check_json,
@@ -26,6 +27,7 @@ from framework.api.shapes import (
     plan_json,
     status_json,
 )
+from framework.manifest.document import MAX_FILE_BYTES, Unreadable, read_bytes
 
 PREFIX = "/api/v1"
 
@@ -35,9 +37,9 @@ def api_routes(services: Services) -> list[BaseRoute]:
     endpoints = {
         "/status": Endpoint(services, {"GET": _status}),
         "/plan": Endpoint(services, {"GET": _plan}),
-        "/events": Endpoint(services, {"GET": list_events}),
-        "/events/stream": Endpoint(services, {"GET": stream_events}),
-        "/models/{rest:path}": Endpoint(services, {"GET": read_model, "POST": command_model}),
+        "/events": Endpoint(services, {"GET": list_events}, EVENT_QUERY),
+        "/events/stream": Endpoint(services, {"GET": stream_events}, EVENT_QUERY),
+        f"/models/{{rest:{ANY}}}": Endpoint(services, {"GET": read_model, "POST": command_model}, LOG_QUERY),
         "/manifest": Endpoint(services, {"GET": _manifest}),
         "/manifest/check": Endpoint(services, {"POST": _check}),
         "/manifest/diff": Endpoint(services, {"POST": _diff}),
@@ -45,7 +47,7 @@ def api_routes(services: Services) -> list[BaseRoute]:
         "/devices": Endpoint(services, {"GET": _devices}),
         "/doctor": Endpoint(services, {"GET": _doctor}),
         "": Endpoint(services, {}),
-        "/{rest:path}": Endpoint(services, {}),
+        f"/{{rest:{ANY}}}": Endpoint(services, {}),
     }
     return [Route(PREFIX + path, endpoint) for path, endpoint in endpoints.items()]
 
@@ -110,6 +112,6 @@ async def _text_of(request: Request) -> str | None:
 def _read_text(path: Path) -> str:
     """The file as text, empty when it cannot be read; the problems beside it say why."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8", "replace")
+    except Unreadable:
         return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
 from framework.api.sessions import Sessions
@@ -17,12 +17,10 @@ from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
-from framework.values.device import Device
+from framework.values.action import StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import Listener
-
-UnloadMode = Literal["drain", "now", "kill"]
 
 
 class FleetView(Protocol):
@@ -43,7 +41,7 @@ class FleetView(Protocol):
     def load(self, model_id: str, *, by: str) -> Event:
         """Start it; returns the event of the command. KeyError for an unknown id."""
 
-    def unload(self, model_id: str, mode: UnloadMode, *, by: str) -> Event:
+    def unload(self, model_id: str, mode: StopMode, *, by: str) -> Event:
         """Stop it (07 §5.1)."""
 
     def reload(self, model_id: str, *, by: str) -> Event:
@@ -69,6 +67,7 @@ class Services:
     plan: Callable[[], Awaitable[PlanAnswer]]
     engines: Callable[[], Awaitable[tuple[EngineAnswer, ...]]]
     devices: Callable[[], Awaitable[DevicesAnswer]]
+    """Lists the devices now; callers that come together share one list. A failure is a reason, no error."""
     doctor: Callable[[], Awaitable[tuple[DoctorCheck, ...]]]
-    known_devices: Callable[[], tuple[Device, ...]]
-    """The devices as last listed; never starts a process."""
+    known_devices: Callable[[], DevicesAnswer]
+    """The devices as last listed, in the pools of the manifest in force; never starts a process."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from starlette.responses import StreamingResponse
@@ -14,12 +15,14 @@ from framework.runtime.shielded import finish
 # Proxies drop connections that are silent for a minute; half of that leaves room for one lost beat.
 HEARTBEAT_S = 15.0
 HEARTBEAT = ": keep-alive\n\n"
+# What the format takes as the end of a line. `splitlines` knows more, which are text inside of JSON.
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def frame(data: str, event_id: int | None = None) -> str:
     """One event. Every line of the data gets its own field, as the format demands."""
     head = "" if event_id is None else f"id: {event_id}\n"
-    return head + "".join(f"data: {line}\n" for line in data.splitlines() or [""]) + "\n"
+    return head + "".join(f"data: {line}\n" for line in LINE_END.split(data)) + "\n"
 
 
 def sse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +14,11 @@ from framework.commands.failure import BAD_INPUT, OK
 from framework.commands.local import load
 from framework.commands.options import JsonOption, ManifestOption
 from framework.commands.output import print_json, safe, say
+from framework.manifest.document import BYTE_ORDER_MARK
 from framework.manifest.json_schema import manifest_schema
 from framework.manifest.load import Loaded
 from framework.values.problem import Problem
+from framework.values.units_text import counted
 
 # A line that is longer is cut around the place of the problem.
 EXCERPT_CHARS = 100
@@ -44,16 +46,16 @@ def command(
 
 
 def _print(path: Path, loaded: Loaded) -> None:
-    lines = _Sources()
+    lines = _Sources(loaded.sources)
     for problem in loaded.problems:
         _print_problem(problem, lines)
     errors = sum(problem.severity == "error" for problem in loaded.problems)
     warnings = len(loaded.problems) - errors
     if loaded.manifest is None:
-        say(f"{path}: {_count(errors, 'error')}, {_count(warnings, 'warning')}", "bold red")
+        say(f"{path}: {counted(errors, 'error')}, {counted(warnings, 'warning')}", "bold red")
     else:
-        models = _count(len(loaded.manifest.models), "model")
-        trailer = f", {_count(warnings, 'warning')}" if warnings else ""
+        models = counted(len(loaded.manifest.models), "model")
+        trailer = f", {counted(warnings, 'warning')}" if warnings else ""
         say(f"{path}: ok, {models}{trailer}", "bold green")
 
 
@@ -88,25 +90,23 @@ def _visible(text: str) -> str:
 
 
 class _Sources:
-    """Lines of the files that problems are in, each file read once."""
+    """Lines of the files that problems are in, as they were when they were checked."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Mapping[str, bytes]) -> None:
+        self._sources = sources
         self._files: dict[str, list[str]] = {}
 
     def line(self, file: str, number: int) -> str | None:
         """A line by its number from 1; None when it is not there."""
         if file not in self._files:
-            self._files[file] = _read_lines(file)
+            self._files[file] = _lines(self._sources.get(file, b""))
         lines = self._files[file]
         return lines[number - 1] if 1 <= number <= len(lines) else None
 
 
-def _read_lines(file: str) -> list[str]:
-    try:
-        return Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
+def _lines(content: bytes) -> list[str]:
+    """The lines of a text; none of what was not read or is no text."""
+    if not content or b"\0" in content:
         return []
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    text = content.decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
+    return text.replace("\r\n", "\n").split("\n")

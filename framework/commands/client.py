@@ -29,6 +29,8 @@ LONGEST_LINE_BYTES = 2**20
 
 BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 400, 401, 403, 404
 OK_STATUSES = (200, 202)
+# Codes for what is known and not so at the moment, as the number of replicas.
+NOT_SO_CODES = frozenset({"replica_not_found"})
 
 
 class ApiClient:
@@ -120,7 +122,7 @@ class ApiClient:
     def _refusal(self, status: int, body: bytes) -> CommandFailed:
         try:
             error = json.loads(body)["error"]
-            message = str(error["message"])
+            message, code = str(error["message"]), error["code"]
         except (ValueError, KeyError, TypeError):
             return self._unreachable(f"what answers there is no Paddock (status {status})")
         if status == UNAUTHORIZED:
@@ -130,7 +132,7 @@ class ApiClient:
                 f"The server at {where} does not know us.",
                 "It may run another manifest: name it with --manifest, or set PADDOCK_KEY.",
             )
-        if status in (BAD_REQUEST, NOT_FOUND):
+        if status in (BAD_REQUEST, NOT_FOUND) and code not in NOT_SO_CODES:
             return CommandFailed(BAD_INPUT, message)
         return CommandFailed(NOT_SO, message)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from framework.commands.client import ApiClient
-from framework.commands.failure import BAD_INPUT, CommandFailed
+from framework.commands.failure import UNREACHABLE, CommandFailed
+from framework.commands.parsers import refusal
 from framework.commands.target import find_target
 from framework.settings import PREFIX, Settings
 
@@ -19,8 +20,8 @@ def read_settings() -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         variable = PREFIX + str(first["loc"][0]).upper()
-        message = f"{variable}: found {first['input']!r}; {first['msg']}."
-        raise CommandFailed(BAD_INPUT, message) from error
+        # All are texts, so that nothing else can be wrong with them.
+        raise refusal(variable, str(first["input"]), "text in UTF-8") from error
 
 
 def manifest_path(settings: Settings, flag: Path | None) -> Path:
@@ -29,6 +30,12 @@ def manifest_path(settings: Settings, flag: Path | None) -> Path:
 
 
 def connect(manifest: Path | None, url: str | None) -> ApiClient:
-    """A client for the running server. Nothing is sent yet."""
+    """A client for the running server. Nothing is sent yet.
+
+    Raises CommandFailed for an address that is none, and when nothing can prove us to our own server.
+    """
     settings = read_settings()
-    return ApiClient(find_target(settings, manifest_path(settings, manifest), url))
+    target = find_target(settings, manifest_path(settings, manifest), url)
+    if target.fault is not None:
+        raise CommandFailed(UNREACHABLE, target.fault.message, target.fault.remedy)
+    return ApiClient(target)

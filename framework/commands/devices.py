@@ -11,7 +11,7 @@ from framework.commands.failure import OK
 from framework.commands.local import require_manifest
 from framework.commands.options import JsonOption, ManifestOption
 from framework.commands.output import print_json, print_reason, print_table
-from framework.commands.units import bytes_text
+from framework.values.units_text import size
 
 COLUMNS = ("DEVICE", "KIND", "TOTAL", "FREE", "POOL", "WHAT IT IS")
 
@@ -24,7 +24,7 @@ def command(manifest: ManifestOption = None, as_json: JsonOption = False) -> int
         print_json(devices_json(answer))
         return OK
     rows = [
-        (d.name, d.kind, bytes_text(d.total_bytes), bytes_text(d.free_bytes), d.pool, d.description or None)
+        (d.name, d.kind, size(d.total_bytes), size(d.free_bytes), d.pool, d.description or None)
         for d in answer.devices
     ]
     print_table(COLUMNS, rows)

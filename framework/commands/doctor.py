@@ -56,7 +56,7 @@ def _surroundings(settings: Settings, path: Path, loaded: Loaded) -> Surrounding
     """What only the process at the terminal can find out: its state directory, its port."""
     target = find_target(settings, path, None)
     directory = target.state_dir
-    fault = state_dir.find_fault(directory) if directory.exists() else None
+    fault = state_dir.find_reading_fault(directory)
     return Surroundings(directory, fault, _listener_fault(loaded, target))
 
 

@@ -7,21 +7,35 @@ from typing import Annotated, Any
 
 import typer
 
+from framework.commands import parsers
 from framework.commands.context import connect
 from framework.commands.failure import OK
+from framework.commands.moments import local_time
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_json_line, safe
-from framework.commands.units import local_time
 
 DEFAULT_COUNT = 50
 MOST_EVENTS = 1000
 
 FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events as they come.")]
 CountOption = Annotated[
-    int, typer.Option("--lines", "-n", min=1, max=MOST_EVENTS, metavar="N", help="So many of the last ones.")
+    int,
+    typer.Option(
+        "--lines",
+        "-n",
+        metavar="N",
+        parser=parsers.whole_number("--lines", 1, MOST_EVENTS),
+        help="So many of the last ones.",
+    ),
 ]
-ModelOption = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Of this model only.")]
-KindOption = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Of this kind only.")]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", metavar="MODEL", parser=parsers.text("--model"), help="Of this model only."),
+]
+KindOption = Annotated[
+    str | None,
+    typer.Option("--kind", metavar="KIND", parser=parsers.text("--kind"), help="Of this kind only."),
+]
 
 
 def command(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from framework.commands import parsers
 from framework.commands.client import model_path
 from framework.commands.context import connect
 from framework.commands.failure import OK
@@ -14,12 +15,28 @@ from framework.commands.output import safe
 
 DEFAULT_LINES = 200
 MOST_LINES = 20_000
+MOST_REPLICA = 999
 
 FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines as they come.")]
 LinesOption = Annotated[
-    int, typer.Option("--lines", "-n", min=0, max=MOST_LINES, metavar="N", help="So many of the last lines.")
+    int,
+    typer.Option(
+        "--lines",
+        "-n",
+        metavar="N",
+        parser=parsers.whole_number("--lines", 0, MOST_LINES),
+        help="So many of the last lines.",
+    ),
 ]
-ReplicaOption = Annotated[int, typer.Option("--replica", min=0, metavar="N", help="Of this replica.")]
+ReplicaOption = Annotated[
+    int,
+    typer.Option(
+        "--replica",
+        metavar="N",
+        parser=parsers.whole_number("--replica", 0, MOST_REPLICA),
+        help="Of this replica.",
+    ),
+]
 
 
 def command(
@@ -34,7 +51,8 @@ def command(
     client = connect(manifest, url)
     path = model_path(model, "logs")
     if not follow:
-        for line in client.get_text(path, lines=lines, replica=replica).splitlines():
+        text = client.get_text(path, lines=lines, replica=replica)
+        for line in text.removesuffix("\n").split("\n") if text else ():
             print(safe(line))
         return OK
     for line in client.stream(path, lines=lines, replica=replica, follow=1):

@@ -7,43 +7,59 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from framework.runtime.logs import clean_line
+from framework.standard_streams import LastingErrors, discard
+from framework.values.plain_text import visible
+from framework.values.problem import place_text
 
 # Tables that go into a file or a pipe are not folded to the 80 columns of a terminal that is not there.
 PIPE_COLUMNS = 1000
+LINE_END = re.compile(r"\r\n|\r|\n")
+TAB = "    "
+
+
+class AnswerConsole(Console):
+    """A console whose reader may leave: the command goes on, and ends as if everything had been read."""
+
+    def on_broken_pipe(self) -> None:
+        """Print to nobody from now on."""
+        discard(sys.stdout)
 
 
 def out() -> Console:
     """The console of answers."""
-    return _console(stderr=False)
+    return AnswerConsole(file=sys.stdout, **_options(sys.stdout))
 
 
 def err() -> Console:
-    """The console of progress and errors; programs read the other one."""
-    return _console(stderr=True)
+    """The console of progress and errors, which never fails; programs read the other one."""
+    return Console(file=cast(IO[str], LastingErrors()), **_options(sys.stderr))
 
 
 def print_json(value: Any) -> None:
     """A JSON document. ASCII only: JSON escapes are the control characters' visible form."""
-    print(json.dumps(value, indent=2))
+    try:
+        print(json.dumps(value, indent=2), flush=True)
+    except BrokenPipeError:
+        discard(sys.stdout)
 
 
 def print_json_line(value: Any) -> None:
-    """One JSON document on one line, at once: for streams."""
+    """One JSON document on one line, at once: for streams. Raises BrokenPipeError when nobody reads."""
     print(json.dumps(value, separators=(",", ":")), flush=True)
 
 
 def safe(text: object) -> str:
     """One line of text without anything that a terminal would obey."""
-    return clean_line(" ".join(str(text).splitlines()))
+    return visible(LINE_END.sub(" ", str(text).rstrip()).replace("\t", TAB))
 
 
 def say(text: str, style: str = "") -> None:
@@ -82,10 +98,10 @@ def print_reason(reason: dict[str, Any], *, owner: str = "", indent: str = "") -
 def problem_text(problem: dict[str, Any]) -> str:
     """A problem of 13 §9 on one line, as `Problem.sentence` has it."""
     hint = f" (did you mean {problem['suggestion']}?)" if problem["suggestion"] else ""
-    return f"{problem['file']}:{problem['line']}:{problem['column']}: {problem['message']}{hint}"
+    place = place_text(problem["file"], problem["line"], problem["column"])
+    return f"{place}: {problem['message']}{hint}"
 
 
-def _console(*, stderr: bool) -> Console:
-    stream = sys.stderr if stderr else sys.stdout
+def _options(stream: TextIO) -> dict[str, Any]:
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return {"width": width, "markup": False, "highlight": False, "emoji": False}

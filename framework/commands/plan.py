@@ -12,6 +12,7 @@ import typer
 from framework.api.answers import PlanAnswer
 from framework.api.facts import list_all_devices, plan_all
 from framework.api.shapes import plan_json
+from framework.commands import parsers
 from framework.commands.failure import BAD_INPUT, NOT_SO, OK, CommandFailed
 from framework.commands.local import require_manifest
 from framework.commands.options import JsonOption, ManifestOption
@@ -23,7 +24,12 @@ from framework.values.manifest import Manifest
 
 OneModelArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[MODEL]", help="Only this model, by name or alias.", show_default=False),
+    typer.Argument(
+        metavar="[MODEL]",
+        parser=parsers.text("MODEL"),
+        help="Only this model, by name or alias.",
+        show_default=False,
+    ),
 ]
 COLUMNS = ("", "ASKED", "GRANTED")
 ROWS = ("context", "slots", "kv_cache", "speculation", "offload")

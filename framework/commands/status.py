@@ -7,9 +7,10 @@ from typing import Any
 
 from framework.commands.context import connect
 from framework.commands.failure import OK
+from framework.commands.moments import since_text
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_reason, print_table, problem_text, say
-from framework.commands.units import bytes_text, since_text
+from framework.values.units_text import size
 
 COLUMNS = (
     "MODEL",
@@ -36,6 +37,10 @@ def command(manifest: ManifestOption = None, url: UrlOption = None, as_json: Jso
     say(f"paddock {status['version']}, up {since_text(status['since_at'])}, {facts['path']}")
     for problem in (facts["error"] or {}).get("problems", []):
         say(problem_text(problem), "red")
+    for problem in facts["warnings"]:
+        say(f"warning: {problem_text(problem)}", "yellow")
+    for notice in facts["notices"]:
+        say(notice, "yellow")
     print_table(COLUMNS, [row for model in status["models"] for row in rows_of(model)])
     for model in status["models"]:
         print_reasons(model)
@@ -70,7 +75,7 @@ def print_reasons(model: dict[str, Any]) -> None:
         plan = instance["plan"] or {}
         last_error = [instance["last_error"]] if instance["last_error"] else []
         told = [*last_error, *instance["drift"], *instance["degradations"], *plan.get("reasons", [])]
-        for reason in told:
+        for reason in {(reason["code"], reason["message"]): reason for reason in told}.values():
             if reason["severity"] != "info":
                 print_reason(reason, owner=model["name"])
 
@@ -79,7 +84,7 @@ def _state(model: dict[str, Any], instance: dict[str, Any]) -> str:
     text = str(instance["state"])
     progress = instance["progress"]
     if progress and progress["phase"] != "ready":
-        loaded, total = bytes_text(progress["loaded_bytes"]), bytes_text(progress["total_bytes"])
+        loaded, total = size(progress["loaded_bytes"]), size(progress["total_bytes"])
         text += f" {progress['fraction']:.0%} ({loaded} of {total})"
     return f"{text}, replacing" if model["replacing"] else text
 

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import tomli
-
 from framework import state_dir
-from framework.commands.failure import BAD_INPUT, CommandFailed
+from framework.commands.parsers import refusal
 from framework.manifest.addresses import is_loopback, parse_address
 from framework.manifest.bad_value import BadValue
-from framework.settings import AUTO, Settings
+from framework.manifest.document import read_document
+from framework.manifest.findings import Findings
+from framework.settings import AUTO, PREFIX, Settings
 from framework.values.manifest import Listener
+from framework.values.reason import Reason
 
+URL_VARIABLE = f"{PREFIX}URL"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -35,6 +37,8 @@ class Target:
     found_by: str
     state_dir: Path
     """Where the manifest's own server keeps its state, whichever server this is."""
+    fault: Reason | None = None
+    """Why the files of our own server that find it and prove us cannot be used; None when they can."""
 
     @property
     def url(self) -> str:
@@ -49,28 +53,25 @@ def find_target(settings: Settings, manifest: Path, url: str | None) -> Target:
     recorded = state_dir.read_listener(directory)
     own = _own_address(settings, server, recorded)
     typed = url or settings.url
-    if typed is None:
-        found_by = f"the listener of {manifest}"
-        return Target("http", _reachable(own), state_dir.read_token(directory), found_by, directory)
-    scheme, address = _parse_url(typed)
-    if scheme == "http" and _same_server(address, own):
-        return Target(scheme, address, state_dir.read_token(directory), "--url", directory)
+    found_by = f"the listener of {manifest}" if typed is None else "--url" if url else URL_VARIABLE
+    scheme, address = ("http", _reachable(own)) if typed is None else _parse_url(typed, found_by)
+    if typed is None or (scheme == "http" and _same_server(address, own)):
+        token, fault = state_dir.read_token(directory), state_dir.find_reading_fault(directory)
+        return Target(scheme, address, token, found_by, directory, fault)
     key = settings.key.get_secret_value() if settings.key is not None else None
-    return Target(scheme, address, key, "--url", directory)
+    return Target(scheme, address, key, found_by, directory)
 
 
 def _server_table(manifest: Path) -> dict[str, Any]:
-    """`[server]` of a file that may be missing or broken."""
-    try:
-        table = tomli.loads(manifest.read_text(encoding="utf-8")).get("server")
-    except (OSError, ValueError, RecursionError):
-        return {}
+    """`[server]` of a file that may be missing or broken; what is wrong with it is no matter here."""
+    table = read_document(manifest.absolute(), str(manifest), Findings()).data.get("server")
     return table if isinstance(table, dict) else {}
 
 
 def _chosen_dir(settings: Settings, server: dict[str, Any], manifest: Path) -> Path | None:
     """The state directory that is named anywhere; one in the file is relative to it."""
-    named = settings.overrides().get("state_dir") or server.get("state_dir")
+    override = settings.overrides().get("state_dir")
+    named = server.get("state_dir") if override is None else override.text
     if not isinstance(named, str) or named == AUTO:
         return None
     return manifest.absolute().parent / Path(named).expanduser()
@@ -108,14 +109,14 @@ def _same_server(typed: Listener, own: Listener) -> bool:
     return same_host or (is_loopback(typed.host) and is_loopback(reachable.host))
 
 
-def _parse_url(text: str) -> tuple[str, Listener]:
+def _parse_url(text: str, found_by: str) -> tuple[str, Listener]:
     form = "http://HOST:PORT or https://HOST[:PORT]"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         port = parts.port
     except ValueError:
-        raise CommandFailed(BAD_INPUT, f"--url: found {text!r}, allowed is {form}.") from None
+        raise refusal(found_by, text, form) from None
     extra = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname or extra:
-        raise CommandFailed(BAD_INPUT, f"--url: found {text!r}, allowed is {form}.")
+        raise refusal(found_by, text, form)
     return parts.scheme, Listener(parts.hostname, port or DEFAULT_PORTS[parts.scheme])

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from framework.commands.client import ApiClient, model_path
 from framework.commands.output import note
-from framework.commands.units import bytes_text
+from framework.values.units_text import counted, size
 
 POLL_S = 0.2
 # A command acts within a turn of the server's loop; a model that is still idle after this was stopped again.
@@ -88,11 +88,9 @@ def describe(model: dict[str, Any]) -> str:
         progress = instance["progress"]
         if instance["state"] == "starting" and progress and progress["total_bytes"]:
             # Steps of a tenth: one line each, not one per poll.
-            return (
-                f"starting, {int(progress['fraction'] * 10) * 10} % of {bytes_text(progress['total_bytes'])}"
-            )
+            return f"starting, {int(progress['fraction'] * 10) * 10} % of {size(progress['total_bytes'])}"
         if instance["state"] == "draining":
-            return f"draining, {instance['inflight']} requests in flight"
+            return f"draining, {counted(instance['inflight'], 'request')} in flight"
     return state
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 from starlette.datastructures import FormData
@@ -10,17 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import CSRF_FIELD, authorise
-from framework.api.services import Services, UnloadMode
+from framework.api.services import Services
 from framework.dashboard.answers import NotFound, own_path, see_other
 from framework.dashboard.desk import Desk
+from framework.dashboard.forms import field, read_form
 from framework.dashboard.urls import model_url
 from framework.proxy.model_choice import nearest_names, shown
+from framework.values.action import STOP_MODES
 from framework.values.event import Event
 from framework.values.instance import ModelView
-
-# A form of ours is a token, an address and a word.
-FORM_LIMIT_BYTES = 64 * 1024
-MODES: Mapping[str, UnloadMode] = {"drain": "drain", "now": "now", "kill": "kill"}
 
 
 async def load(desk: Desk, request: Request) -> Response:
@@ -32,7 +30,9 @@ async def unload(desk: Desk, request: Request) -> Response:
     """Stop a model; without a choice its running requests are finished first."""
 
     def command(model: str, form: FormData, by: str) -> Event:
-        return desk.services.fleet.unload(model, MODES.get(field(form, "mode"), "drain"), by=by)
+        asked = field(form, "mode")
+        mode = next((mode for mode in STOP_MODES if mode == asked), STOP_MODES[0])
+        return desk.services.fleet.unload(model, mode, by=by)
 
     return await _command(desk, request, command)
 
@@ -54,15 +54,9 @@ def known_model(services: Services, request: Request) -> ModelView:
     )
 
 
-def field(form: FormData, name: str) -> str:
-    """A text field of a form; an upload or nothing counts as empty."""
-    value = form.get(name)
-    return value if isinstance(value, str) else ""
-
-
 async def _command(desk: Desk, request: Request, give: Callable[[str, FormData, str], Event]) -> Response:
     """Prove the caller, give the command, lead back to a page that confirms it."""
-    form = await request.form()
+    form = await read_form(request)
     caller = authorise(request, desk.services, "operate", csrf_token=field(form, CSRF_FIELD) or None)
     name = known_model(desk.services, request).request.id
     try:

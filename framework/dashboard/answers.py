@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlencode, urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from framework.api.auth import Visit, is_open, set_session_cookie, visit
+from framework.api.auth import Visit, is_open, require_host, set_session_cookie, visit
 from framework.api.errors import ApiError
 from framework.dashboard.desk import Desk
 from framework.dashboard.htmx import VARY, is_htmx, wanted_block
-from framework.dashboard.pages.events import ALL_EVENTS
 from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_of, notice_of
+from framework.proxy.errors import CLIENT_CLOSED
 from framework.values.event import Event
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,13 @@ class NotFound(ApiError):
         self.near = near
 
 
-HEADINGS = {403: "Not allowed", 404: "Not found", 413: "Too large", 503: "Too busy"}
+HEADINGS = {
+    403: "Not allowed",
+    404: "Not found",
+    408: "Too slow",
+    413: "Too large",
+    503: "Too busy",
+}
 
 
 def guarded(handler: Handler, desk: Desk) -> Callable[[Request], Awaitable[Response]]:
@@ -147,7 +153,10 @@ def _keep_session(desk: Desk, request: Request, response: Response, seen: Visit 
 
 async def _run(handler: Handler, desk: Desk, request: Request) -> Response:
     try:
+        require_host(request, desk.services)
         return await handler(desk, request)
+    except ClientDisconnect:
+        return Response(status_code=CLIENT_CLOSED)
     except ApiError as error:
         if error.status != 401:
             return error_answer(desk, request, error)
@@ -165,5 +174,6 @@ def _done(desk: Desk, request: Request) -> Event | None:
     text = request.query_params.get("done", "")
     if not text.isascii() or not text.isdigit() or len(text) > NUMBER_LIMIT:
         return None
-    events = desk.services.events.recent(kind="command", since=int(text) - 1, limit=ALL_EVENTS)
-    return next((event for event in events if event.id == int(text)), None)
+    number = int(text)
+    found = desk.services.events.recent(kind="command", since=number - 1, before=number + 1, limit=1)
+    return next(iter(found), None)

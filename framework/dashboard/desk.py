@@ -1,4 +1,4 @@
-"""What every page handler is given: the running system, the templates, and the caches of this package."""
+"""What every page handler is given: the running system, the templates, and what pages share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from framework.api.services import Services
 from framework.dashboard.assets import Assets
-from framework.dashboard.device_sample import DeviceSample
+from framework.dashboard.device_watch import DeviceWatch
 from framework.dashboard.templating import Templates
 
 
@@ -33,7 +33,7 @@ class Desk:
     services: Services
     assets: Assets
     templates: Templates
-    devices: DeviceSample
+    devices: DeviceWatch
     streams: OpenStreams
 
 
@@ -44,6 +44,6 @@ def make_desk(services: Services, templates_dir: Path, static_dir: Path) -> Desk
         services,
         assets,
         Templates(templates_dir, assets),
-        DeviceSample(services.devices, services.changes),
+        DeviceWatch(services.devices, services.known_devices, services.changes),
         OpenStreams(),
     )

@@ -8,10 +8,9 @@ and ends with its client, its session or its model.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import cast
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -80,7 +79,7 @@ async def updates(
         sent.remember(source.fragments())
     shown_to = _viewer(desk, request)
     yield f"retry: {RETRY_MS}\n\n"
-    while True:
+    while not desk.services.changes.closed:
         wake = _Wake(desk.services.changes, source.log())
         viewer = _viewer(desk, request)
         if viewer is None:
@@ -120,9 +119,10 @@ class _Wake:
             for task in waiting:
                 task.cancel()
 
-    async def _line(self, log: LogBuffer) -> LogLine:
-        async with aclosing(cast("AsyncGenerator[LogLine, None]", log.follow(self._newest))) as lines:
-            return await anext(lines)
+    async def _line(self, log: LogBuffer) -> LogLine | None:
+        """The next line, None when the manager ends."""
+        async with aclosing(log.follow(self._newest)) as lines:
+            return await anext(lines, None)
 
 
 async def _counted(desk: Desk, stream: AsyncIterator[str]) -> AsyncIterator[str]:

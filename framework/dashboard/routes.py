@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from starlette.middleware import Middleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.routing import BaseRoute, Route
 
 from framework.api.services import Services
@@ -17,7 +16,6 @@ from framework.dashboard.live import live
 from framework.dashboard.live_sources import LIVE
 
 SECURED = (Middleware(SecurityHeaders),)
-SMALL_FORM = Middleware(RequestBodyLimitMiddleware, max_body_size=actions.FORM_LIMIT_BYTES)
 
 
 def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) -> list[BaseRoute]:
@@ -44,9 +42,4 @@ def _get(desk: Desk, path: str, handler: Handler) -> Route:
 
 
 def _post(desk: Desk, path: str, handler: Handler) -> Route:
-    return Route(
-        path,
-        guarded(handler, desk),
-        methods=["POST"],
-        middleware=(*SECURED, SMALL_FORM),
-    )
+    return Route(path, guarded(handler, desk), methods=["POST"], middleware=SECURED)

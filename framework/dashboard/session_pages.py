@@ -17,9 +17,9 @@ from framework.api.auth import (
     sign_out,
 )
 from framework.api.errors import ApiError
-from framework.dashboard.actions import field
 from framework.dashboard.answers import SIGN_IN, own_path, see_other
 from framework.dashboard.desk import Desk
+from framework.dashboard.forms import field, read_form
 from framework.dashboard.htmx import VARY
 from framework.dashboard.pages.shell import NOBODY, Notice, Shell
 
@@ -42,7 +42,7 @@ async def show_sign_in(desk: Desk, request: Request) -> Response:
 
 async def do_sign_in(desk: Desk, request: Request) -> Response:
     """Try a key; a wrong one shows the form again and says so."""
-    form = await request.form()
+    form = await read_form(request)
     next_path = own_path(field(form, "next"))
     try:
         seen = sign_in(request, desk.services, field(form, "key"))
@@ -56,7 +56,7 @@ async def do_sign_in(desk: Desk, request: Request) -> Response:
 
 async def do_sign_out(desk: Desk, request: Request) -> Response:
     """End the session of this browser."""
-    form = await request.form()
+    form = await read_form(request)
     authorise(request, desk.services, "view", csrf_token=field(form, CSRF_FIELD) or None)
     sign_out(request, desk.services)
     response = see_other(SIGN_IN)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from framework.dashboard.urls import model_url
+from framework.values.action import StopMode
 from framework.values.instance import ModelView, State
 
 Tone = Literal["ok", "busy", "wait", "bad", "idle"]
@@ -58,7 +59,7 @@ LOOKS: Mapping[State, Look] = {
     State.FAILED: Look("failed", "Failed", "Gave up: needs a change or Reload.", "cross", "bad", "failed"),
     State.STOPPED: Look("stopped", "Not loaded", "Uses no memory.", "circle", "idle", "stopped"),
 }
-UNLOAD_MODES: tuple[tuple[str, str], ...] = (
+UNLOAD_MODES: tuple[tuple[StopMode, str], ...] = (
     ("drain", "finish running requests first"),
     ("now", "end running requests"),
     ("kill", "kill the process at once"),

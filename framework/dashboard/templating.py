@@ -13,14 +13,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from framework.dashboard import formats
+from framework.api.shapes import at
 from framework.dashboard.assets import Assets
+from framework.dashboard.formats import width
 from framework.dashboard.pages.event_rows import fact_texts
 from framework.dashboard.pages.shell import Viewer
 from framework.dashboard.updates import Feed, Fragment
+from framework.values.plain_text import visible_lines
 from framework.values.reason import Severity
+from framework.values.units_text import count, counted, duration, percent, rate, size, stamp, tokens
 
-FORMATS = ("count", "counted", "duration", "iso", "percent", "rate", "size", "stamp", "tokens", "width")
+FORMATS = (count, counted, duration, percent, rate, size, stamp, tokens, width)
 FRAME = "base.html"
 SEVERITY_TONES: dict[Severity, str] = {"info": "idle", "warning": "wait", "error": "bad"}
 SEVERITY_ICONS: dict[Severity, str] = {"info": "info", "warning": "warn", "error": "cross"}
@@ -76,8 +79,8 @@ def _environment(templates_dir: Path) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update({name: getattr(formats, name) for name in FORMATS})
-    environment.filters.update(exact=_exact, fact_texts=fact_texts)
+    environment.filters.update({show.__name__: show for show in FORMATS})
+    environment.filters.update(iso=at, exact=_exact, fact_texts=fact_texts)
     environment.globals.update(severity_tones=SEVERITY_TONES, severity_icons=SEVERITY_ICONS)
     return environment
 
@@ -86,7 +89,7 @@ def _finalize(value: Any) -> Any:
     """What every printed expression passes through: foreign text loses its invisible characters."""
     if value is None:
         raise TypeError("a template printed None; the page value must say what to show instead")
-    return formats.visible(value) if type(value) is str else value
+    return visible_lines(value) if type(value) is str else value
 
 
 def _exact(text: str) -> Markup:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from framework.api.services import Services
 from framework.dashboard.desk import Desk
+from framework.dashboard.pages.device_list import device_list_of
 from framework.dashboard.pages.event_rows import RecentEvents, newest_first
-from framework.dashboard.pages.events import ALL_EVENTS, PAGE_ROWS, EventQuery, EventsPage, cut, events_page
+from framework.dashboard.pages.events import PAGE_ROWS, EventQuery, EventsPage, cut, events_page
 from framework.dashboard.pages.log import QUERY_LIMIT, LogQuery, LogView, log_view
 from framework.dashboard.pages.model import ModelBody, body_of
 from framework.dashboard.pages.overview import GROUPS, OverviewPage, summary_of, table_of
@@ -32,7 +33,7 @@ def overview_now(desk: Desk, shell: Shell, group: Group | None, *, fresh: bool =
         shell=shell,
         summary=summary_of(views, group, current),
         table=table_of(views, group, current.manifest.path.name),
-        devices=desk.devices.look(running_instances(views), fresh=fresh),
+        devices=device_list_of(desk.devices.look(running_instances(views), fresh=fresh)),
         recent=recent_events(desk.services, None),
     )
 
@@ -52,8 +53,13 @@ def events_now(desk: Desk, shell: Shell, query: EventQuery) -> EventsPage:
     """The events that a query lets through."""
     services = desk.services
     model = (services.fleet.resolve(query.model) or query.model) if query.model else None
-    limit = ALL_EVENTS if query.before else PAGE_ROWS + 1
-    found = services.events.recent(model=model, kind=query.kind or None, since=query.since, limit=limit)
+    found = services.events.recent(
+        model=model,
+        kind=query.kind or None,
+        since=query.since,
+        before=query.before or None,
+        limit=PAGE_ROWS + 1,
+    )
     events, older = cut(found, query)
     names = [view.request.id for view in services.fleet.views()]
     return events_page(shell, query, names, events, older)

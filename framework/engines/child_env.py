@@ -1,8 +1,8 @@
 """The environment of an engine process (06 §7.1-7.4). Pure: facts about libraries come in as a value.
 
-Called by planning (`child_environment`), by runtime at the spawn (`spawn_environment`) and by the probes
-(`probe_environment`). An engine's own variables change its settings behind the plan, so only declared or
-let-through ones reach it; secrets of the manager never do.
+Called by planning (`child_environment`), by runtime at the spawn (`spawn_environment`), by the probes
+(`probe_environment`) and by whoever starts a probe (`without_secrets`). An engine's own variables change its
+settings behind the plan, so only declared or let-through ones reach it; secrets of the manager never do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ PLACEMENT_VARIABLES = tuple(
 )
 SPEC_TYPE_VARIABLE = "LLAMA_ARG_SPEC_TYPE"
 THREADS_VARIABLE = "LLAMA_ARG_THREADS"
+
+
+def without_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The manager's environment without the variables that `env:` references of a manifest name (06 §7.1)."""
+    secrets = frozenset(names)
+    return {name: value for name, value in environ.items() if name not in secrets}
 
 
 def base_environment(
@@ -94,7 +100,10 @@ def spawn_environment(env: Mapping[str, str], *, api_key: str | None, mark: str)
 
 
 def probe_environment(environ: Mapping[str, str], libraries: LibraryPath) -> dict[str, str]:
-    """For asking a binary about itself: nothing that changes its settings, devices in bus order (04 §2.5)."""
+    """For asking a binary about itself: nothing that changes its settings, devices in bus order (04 §2.5).
+
+    REQUIRES: `environ` holds no secret of a manifest (`without_secrets`); a probe does not know their names.
+    """
     return with_libraries({"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **base_environment(environ)}, libraries)
 
 

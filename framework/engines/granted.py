@@ -47,7 +47,7 @@ def grant(request: ModelRequest, caps: Capabilities, env: Mapping[str, str]) -> 
 
     Raises `Refused` (`user_flag_rejected`) for arguments of the user that this binary is known to die of.
     """
-    if rejected := args.removed_flag(request.extra_args, caps):
+    if rejected := args.removed_flag(request.extra_args, caps) or args.unknown_flag(request.extra_args, caps):
         raise Refused(Failure(rejected))
     slots, slot_reason = _slots(request.slots, caps)
     flash = args.flash_attention(request.extra_args, request.flash_attn)

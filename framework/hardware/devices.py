@@ -15,13 +15,12 @@ from framework.engines.child_env import probe_environment
 from framework.engines.library_path import library_path
 from framework.engines.process_output import ProcessOutput, process_output
 from framework.hardware.device_list import parse_device_list
-from framework.values.device import Device
+from framework.values.device import HOST_NAME, Device
 from framework.values.engine import EngineBinary
 from framework.values.reason import Reason
 
 # Opening a sleeping GPU takes seconds; longer means that its driver hangs.
 LIST_TIMEOUT_S = 15.0
-HOST_NAME = "CPU"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,13 @@ def _from_environment(ref: SecretRef, place: Place, files: Files, findings: Find
     value = files.environ.get(ref.name)
     if value is None:
         message = f"{place.name}: the environment variable {ref.name} is not set"
-        findings.add("secret_missing", place, message, found="nothing", allowed=f"export {ref.name}=…")
+        findings.add(
+            "secret_missing",
+            place,
+            message,
+            found="nothing",
+            allowed=f"export {ref.name}=… where `paddock up` runs, then start it again",
+        )
     return value
 
 

@@ -15,6 +15,7 @@ HOST = re.compile(
 )
 PORT = re.compile(r"[0-9]{1,9}")
 DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+DEFAULT_LISTENER = Listener()
 ADDRESS_FORM = f'host:port with a port from 1 to {HIGHEST_PORT}, as in "127.0.0.1:8080" or "[::1]:8080"'
 
 
@@ -24,8 +25,7 @@ def parse_address(value: Any) -> Listener:
         raise BadValue("wrong_type", ADDRESS_FORM)
     host, colon, port = value.strip().rpartition(":")
     if not colon or not PORT.fullmatch(port):
-        meant = f'"{value.strip()}:8080"' if HOST.fullmatch(value.strip()) and not port.isdigit() else ""
-        raise BadValue("bad_address", ADDRESS_FORM, suggestion=meant)
+        raise BadValue("bad_address", ADDRESS_FORM, suggestion=_completed(value.strip()))
     if not host:
         any_host = f'"0.0.0.0:{port}" for every network, "127.0.0.1:{port}" for this machine only'
         raise BadValue("bad_address", f"{ADDRESS_FORM}; the host is missing: {any_host}")
@@ -62,6 +62,17 @@ def parse_device(value: Any) -> str:
     if not isinstance(value, str) or not DEVICE.fullmatch(value):
         raise BadValue("bad_device", form)
     return value
+
+
+def _completed(text: str) -> str:
+    """A port or a host alone with the other half; empty for what is no more than a word."""
+    if PORT.fullmatch(text) and 1 <= int(text) <= HIGHEST_PORT:
+        return f'"{DEFAULT_LISTENER.host}:{text}"'
+    port = DEFAULT_LISTENER.port
+    if _is_ipv6(text):
+        return f'"[{text}]:{port}"'
+    named = text == "localhost" or "." in text
+    return f'"{text}:{port}"' if named and HOST.fullmatch(text) and not _looks_like_bad_ipv4(text) else ""
 
 
 def _is_ipv6(host: str) -> bool:

@@ -6,6 +6,7 @@ and CRLF are fine. Knows nothing of what the keys mean.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import stat
@@ -25,6 +26,7 @@ from framework.values.problem import Problem
 # Some five thousand models. A larger file is something else by mistake, and would take seconds to parse.
 MAX_FILE_BYTES = 2**20
 BYTE_ORDER_MARK = "\ufeff"
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class Document:
     raw: bytes
     """What the file holds, for digests."""
     data: dict[str, Any] = field(default_factory=dict)
+    has_lines: bool = True
+    """False for what stands in no file."""
 
     @cached_property
     def positions(self) -> Positions:
@@ -85,6 +89,8 @@ def read_bytes(path: Path, limit_bytes: int) -> bytes:
 
 def decode(raw: bytes) -> str:
     """Text of a UTF-8 file. Raises `Unreadable` with the place of the first byte that is not."""
+    if raw.startswith(UTF16_MARKS) or 0 in raw[:2]:
+        raise Unreadable("not_utf8", "is UTF-16, not UTF-8: save it with that encoding", allowed="UTF-8 text")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -127,7 +133,7 @@ def parse_document(path: Path, label: str, raw: bytes, findings: Findings) -> Do
 
 
 def _unreadable(path: Path, label: str, raw: bytes, error: Unreadable, findings: Findings) -> Document:
-    message = f"{label} {error}"
+    message = f"the file {error}"
     findings.add_problem(
         Problem(error.code, label, error.line, error.column, "", message, allowed=error.allowed)
     )

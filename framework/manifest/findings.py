@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from framework.manifest.key_paths import KeyPath, dotted
-from framework.values.problem import Problem
+from framework.values.problem import Problem, place_text
 
 if TYPE_CHECKING:
     from framework.manifest.document import Document
@@ -49,15 +49,16 @@ class Place:
 
     @property
     def line_column(self) -> tuple[int, int]:
-        """Both from 1."""
+        """Both from 1; both 0 in what has no lines, such as a flag."""
+        if not self.document.has_lines:
+            return 0, 0
         positions = self.document.positions
         return positions.of_key(self.path) if self.at == "key" else positions.of_value(self.path)
 
     @property
     def location(self) -> str:
         """`serve.toml:3:7`."""
-        line, column = self.line_column
-        return f"{self.document.label}:{line}:{column}"
+        return place_text(self.document.label, *self.line_column)
 
 
 class Findings:

@@ -45,11 +45,12 @@ def read_included(
 ) -> tuple[Document, ...]:
     """All files that the patterns match, each once, patterns in order and files by name."""
     documents: dict[Path, Document] = {}
+    own_path = Path(os.path.normpath(main.path))
     for pattern, place in patterns:
-        paths = [path for path in matching_files(main.path.parent, pattern) if path != main.path]
+        found = matching_files(main.path.parent, pattern)
+        paths = [path for path in found if path != own_path]
         if not paths:
-            message = f"{place.name} {shown(pattern)} matches no file"
-            findings.add("include_empty", place, message, found=shown(pattern), severity="warning")
+            _note_empty(pattern, place, findings, only_itself=bool(found))
         for path in paths:
             if len(documents) >= MAX_INCLUDED_FILES:
                 message = f"include names more than {MAX_INCLUDED_FILES} files"
@@ -61,6 +62,12 @@ def read_included(
                 label = str(Path(main.label).parent / os.path.relpath(path, main.path.parent))
                 documents[path] = read_document(path, label, findings)
     return tuple(documents.values())
+
+
+def _note_empty(pattern: str, place: Place, findings: Findings, *, only_itself: bool) -> None:
+    what = "matches only this file, which cannot include itself" if only_itself else "matches no file"
+    message = f"{place.name} {shown(pattern)} {what}"
+    findings.add("include_empty", place, message, found=shown(pattern), severity="warning")
 
 
 def matching_files(directory: Path, pattern: str) -> list[Path]:

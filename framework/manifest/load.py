@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from framework.manifest.build import build_manifest
@@ -28,6 +28,7 @@ from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.schema_server import ServerTable
 from framework.manifest.tables import Tables, read_tables
 from framework.values.manifest import Manifest
+from framework.values.override import Override
 from framework.values.problem import Problem
 
 
@@ -43,19 +44,21 @@ class Loaded:
     """Everything that was looked at: the manifest first, whether it exists or not."""
     include_patterns: tuple[str, ...] = ()
     """Patterns of `include`, below the manifest's folder; files may come to match them."""
+    sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """What was read of each TOML file, under the name that problems give it."""
 
 
 def load_manifest(
-    path: Path, environ: Mapping[str, str], *, overrides: Mapping[str, str] | None = None
+    path: Path, environ: Mapping[str, str], *, overrides: Mapping[str, Override] | None = None
 ) -> Loaded:
-    """Read a manifest. `environ` gives secrets and `HOME`; `overrides` are `[server]` keys as text."""
+    """Read a manifest. `environ` gives secrets and `HOME`; `overrides` are `[server]` keys."""
     findings = Findings()
     main = read_document(path.absolute(), str(path), findings)
     return _load(main, environ, overrides or {}, findings)
 
 
 def check_text(
-    path: Path, text: str, environ: Mapping[str, str], *, overrides: Mapping[str, str] | None = None
+    path: Path, text: str, environ: Mapping[str, str], *, overrides: Mapping[str, Override] | None = None
 ) -> Loaded:
     """The same with `text` in place of what the file holds now; for previews of an edit."""
     findings = Findings()
@@ -67,10 +70,11 @@ def check_text(
 
 
 def _load(
-    main: Document, environ: Mapping[str, str], overrides: Mapping[str, str], findings: Findings
+    main: Document, environ: Mapping[str, str], overrides: Mapping[str, Override], findings: Findings
 ) -> Loaded:
     if findings.has_errors and not main.data:
-        return Loaded(None, findings.in_order([main.label]), _digest([main.raw]), (main.path,))
+        problems = findings.in_order([main.label])
+        return Loaded(None, problems, _digest([main.raw]), (main.path,), sources={main.label: main.raw})
     patterns = patterns_of(main, findings)  # (1)
     documents = (main, *read_included(main, patterns, findings))
     for document in documents:
@@ -90,18 +94,21 @@ def _load(
     if not findings.has_errors:
         base = Manifest(main.path, sha256, read, globs)
         manifest = build_manifest(base, server, tables, models, files, outside)  # (8)
-    problems = findings.in_order([document.label for document in documents])
-    return Loaded(manifest, problems, sha256, read, globs)
+    sources = {document.label: document.raw for document in documents}
+    return Loaded(manifest, findings.in_order([*sources]), sha256, read, globs, sources)
 
 
-def _server(tables: Tables, overrides: Mapping[str, str], findings: Findings) -> ServerTable:
+def _server(tables: Tables, overrides: Mapping[str, Override], findings: Findings) -> ServerTable:
     """`[server]` under its overrides, and all refusals, which may concern either."""
     given = read_overrides(overrides, findings)
-    note_refusals((*tables.all(), given), findings)
+    note_refusals((*tables.all(), *given.values()), findings)
     note_unknown_modes(tables, findings)
-    server = given.table if tables.server is None else tables.server.table.below(given.table)
-    owner = given if tables.server is None or "listen" in given.raw else tables.server
-    check_listener(server.listen, owner.place.child("listen"), tables, findings)
+    server = ServerTable() if tables.server is None else tables.server.table
+    for entry in given.values():
+        server = server.below(entry.table)
+    owner = given.get("listen", tables.server)
+    if owner is not None:
+        check_listener(server.listen, owner.place.child("listen"), tables, findings)
     return server
 
 

@@ -84,6 +84,10 @@ def _templates(tables: Tables, files: Files, findings: Findings) -> dict[str, st
 
 
 def _note_missing_files(tables: Tables, files: Files, findings: Findings) -> None:
+    for engine in tables.engines.values():
+        binary = engine.table.binary
+        if "/" in binary:
+            _note_if_missing(binary, "file_missing", engine.place.child("binary"), files, findings)
     for model in tables.models.values():
         source = model.table.source.path
         if source is not None:

@@ -15,15 +15,20 @@ from framework.manifest.findings import Findings, Place
 from framework.manifest.json_schema import node_at
 from framework.manifest.schema_server import ServerTable
 from framework.manifest.tables import Entry, read_table
+from framework.values.override import Override
 
-LABEL = "environment"
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
-def read_overrides(overrides: Mapping[str, str], findings: Findings) -> Entry[ServerTable]:
-    """The overrides as a `[server]` table, by key name; problems name `server.KEY` in file `environment`."""
-    raw = {key: _typed(key, text) for key, text in overrides.items()}
-    document = Document(Path(LABEL), LABEL, "", b"", {"server": raw})
+def read_overrides(overrides: Mapping[str, Override], findings: Findings) -> dict[str, Entry[ServerTable]]:
+    """Each override as a `[server]` table of its own, by key; problems name its origin as their file."""
+    return {key: _read(key, one, findings) for key, one in overrides.items()}
+
+
+def _read(key: str, override: Override, findings: Findings) -> Entry[ServerTable]:
+    raw = {key: _typed(key, override.text)}
+    origin = override.origin
+    document = Document(Path(origin), origin, "", b"", {"server": raw}, has_lines=False)
     return read_table("server", "", raw, Place(document, ("server",)), ServerTable, findings)
 
 

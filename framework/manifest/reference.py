@@ -29,7 +29,8 @@ the file.
 - **Paths** are relative to the manifest's directory; `~/` is the home directory.
 - **Secrets** are references: `env:NAME` or `file:PATH`, never the secret itself.
 - **Names** of models, pools, engines and policies are any text of 1 to 200 characters without control
-  characters, in quotes where TOML wants them: `[models."org/m:Q4_K_M"]`. They are compared exactly.
+  characters, in quotes where TOML wants them: `[models."org/m:Q4_K_M"]`. They are compared exactly. A model's
+  name is more than dots, which addresses cannot hold.
 - Nothing is substituted: `${NAME}` is an error.
 - An unknown key is an error, and so is one whose feature is not in this version; nothing is ever ignored.
 - `[server]` can be overridden: flags of `paddock up` come before `PADDOCK_` variables, those before the file.

@@ -10,7 +10,7 @@ from framework.manifest.schema_engines import EngineTable, PoolTable, Speculatio
 from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.schema_server import AccessTable, ServerTable
 from framework.manifest.table import Table, option, sub_table
-from framework.manifest.value_types import Name, Text
+from framework.manifest.value_types import ModelName, Name, Text
 
 NAMED_TABLES: dict[str, type[Table]] = {
     "access": AccessTable,
@@ -42,5 +42,5 @@ class ManifestTable(Table):
     """Policies for drafting, by name."""
     defaults: DefaultsTable = sub_table(DefaultsTable)
     """What every model inherits."""
-    models: dict[Name, ModelTable] = option({})
+    models: dict[ModelName, ModelTable] = option({})
     """Models, by the name that clients use."""

@@ -18,6 +18,7 @@ from framework.manifest.value_types import (
     Environment,
     JsonTable,
     KvType,
+    ModelName,
     Name,
     RequestFields,
     SizeLimit,
@@ -235,7 +236,7 @@ class ModelTable(DefaultsTable):
 
     source: Source = option(NO_SOURCE)
     """The weights: path of a GGUF file (of its first part, if it has several), relative to the manifest."""
-    aliases: list[Name] = option([])
+    aliases: list[ModelName] = option([])
     """Further names for clients."""
     display_name: Text | None = option(None)
     """Name for people."""

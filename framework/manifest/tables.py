@@ -24,7 +24,7 @@ from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.schema_server import AccessTable, ServerTable
 from framework.manifest.suggest import nearest
 from framework.manifest.table import Table
-from framework.manifest.texts import LONGEST_NAME, parse_text
+from framework.manifest.texts import parse_model_name, parse_name
 from framework.manifest.translate import NOT_SHOWN, add_errors
 from framework.manifest.unavailable import NEVER_TABLES, UNAVAILABLE_TABLES
 
@@ -131,15 +131,16 @@ def _read_named(kind: str, value: Any, place: Place, tables: Tables, findings: F
         if known is not None:
             message = f"{here.name} is declared twice; it stands first at {known.place.key.location}"
             findings.add("duplicate_name", here.key, message, found=name)
-        elif _is_named_well(name, here, findings) and _is_table(raw, here, findings, kind):
+        elif _is_named_well(kind, name, here, findings) and _is_table(raw, here, findings, kind):
             tables.of_kind(kind)[name] = read_table(kind, name, raw, here, NAMED_TABLES[kind], findings)
 
 
-def _is_named_well(name: str, place: Place, findings: Findings) -> bool:
+def _is_named_well(kind: str, name: str, place: Place, findings: Findings) -> bool:
+    parse = parse_model_name if kind == "models" else parse_name
     try:
-        parse_text(name, longest=LONGEST_NAME)
+        parse(name)
     except BadValue as bad:
-        message = f"{place.name}: the name of the table must be {bad.must_be}"
+        message = f"{place.name}: the table must have {bad.must_be}"
         findings.add("bad_name", place.key, message, found=shown(name), allowed=bad.must_be)
         return False
     return True

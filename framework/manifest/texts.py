@@ -61,6 +61,14 @@ def parse_name(value: Any) -> str:
     return parse_text(value, what="a name", longest=LONGEST_NAME)
 
 
+def parse_model_name(value: Any) -> str:
+    """Name or alias of a model. It stands in addresses, where clients take `.` and `..` for folders."""
+    name = parse_name(value)
+    if not name.strip("."):
+        raise BadValue("bad_name", "a name that is more than dots, which addresses cannot hold")
+    return name
+
+
 def parse_environment_name(value: Any) -> str:
     """Name of an environment variable."""
     if not isinstance(value, str) or not ENVIRONMENT_NAME.fullmatch(value):

@@ -12,6 +12,9 @@ PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 # Python refuses to turn longer digit strings into a number, without saying where they stand.
 VERY_LONG_NUMBER = re.compile(r"[0-9_]{4300,}")
 
+LONE_CARRIAGE_RETURN = (
+    "not valid TOML: a carriage return stands alone here; save the file with line ends LF or CRLF"
+)
 SENTENCES = (
     ("Invalid value", "there is no value here that TOML knows; text needs quotes"),
     ("Invalid statement", "this is neither a [table] nor a key = value line"),
@@ -73,6 +76,9 @@ def explain(text: str, error: Exception) -> TomlError:
     said = said[: place.start()]
     end = _line_column(text, len(text.rstrip()))
     where = (int(line), int(column)) if line else end
+    lone = text.find("\r")
+    if lone >= 0 and (line is None or where >= _line_column(text, lone)):
+        return TomlError(LONE_CARRIAGE_RETURN, *_line_column(text, lone))
     sentence = next(
         (ours for theirs, ours in SENTENCES if said.startswith(theirs)), said[:1].lower() + said[1:]
     )

@@ -41,6 +41,7 @@ from framework.manifest.texts import (
     parse_environment_pattern,
     parse_environment_value,
     parse_mode,
+    parse_model_name,
     parse_name,
     parse_secret,
     parse_source,
@@ -98,6 +99,13 @@ def _whole_or_schema(word: str, low: int, high: int) -> dict[str, Any]:
 
 Text = Annotated[str, Parsed(parse_text, {"type": "string", "minLength": 1})]
 Name = Annotated[str, Parsed(parse_name, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
+ModelName = Annotated[
+    str,
+    Parsed(
+        parse_model_name,
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "pattern": "[^.]"},
+    ),
+]
 Address = Annotated[Listener, Parsed(parse_address, _text_schema(ADDRESS_FORM))]
 DeviceName = Annotated[str, Parsed(parse_device, {"type": "string"})]
 Secret = Annotated[

@@ -19,7 +19,7 @@ from framework.models.file_set import FileSet
 from framework.planning.speculation import resolve_speculation
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import LaunchPlan
-from framework.values.reason import Reason
+from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
 
 
@@ -42,6 +42,8 @@ class LaunchFacts:
 
 def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> LaunchPlan:
     """The plan. Raises values.reason.Refused for what no start could survive (06 §14.2)."""
+    if facts.caps.conclusive and not facts.caps.has("--model"):
+        raise Refused(Failure(_not_an_engine(request, facts.binary)))
     declared = declared_environment(request, facts.environ, secret_names=facts.secret_names)
     granted = grant(request, facts.caps, declared)
     spec = resolve_speculation(request.spec, facts.caps, user_owned=owns_speculation(request.extra_args))
@@ -75,13 +77,24 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         spec=spec,
         sections=sections,
         env=env,
-        context=asked or facts.context_train,
+        context=asked,
+        context_train=facts.context_train,
         slots=granted.slots,
         unified=granted.unified,
         cache_types=granted.cache_types,
         fingerprint=fingerprint(sections, env, (facts.binary.file, *facts.file_ids)),
         reasons=(*granted.reasons, *_notes(request, facts, asked)),
         template=request.template,
+    )
+
+
+def _not_an_engine(request: ModelRequest, binary: EngineBinary) -> Reason:
+    return Reason(
+        "not_an_engine",
+        f"{binary.entry} is not a llama-server: its help text knows no --model.",
+        f"Set engines.{request.engine.name}.binary to a llama-server.",
+        "error",
+        {"path": str(binary.entry)},
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from starlette.types import Receive
 
+from framework.proxy.body_budget import BodyShare
 from framework.proxy.errors import ClientGone, ProxyError
 
 MIB = 2**20
@@ -24,20 +25,22 @@ CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 
 async def read_object(
-    receive: Receive, headers: Mapping[str, str], *, limit_bytes: int, silence_s: float
+    receive: Receive, headers: Mapping[str, str], *, limit_bytes: int, silence_s: float, share: BodyShare
 ) -> dict[str, Any]:
-    """The body as a JSON object.
+    """The body as a JSON object; what it holds is counted in `share`.
 
-    Raises ProxyError 400 (with the position), 413 or 415, and ClientGone when the client leaves or sends
+    Raises ProxyError 400 (with the position), 413, 415 or 503, and ClientGone when the client leaves or sends
     nothing for `silence_s` seconds.
     """
     _check_media_type(headers)
-    return parse_object(await _read_body(receive, headers, limit_bytes, silence_s))
+    if _declared_bytes(headers) > limit_bytes:
+        raise _too_large(limit_bytes)
+    return parse_object(await _read_body(receive, limit_bytes, silence_s, share))
 
 
-def parse_object(raw: bytes) -> dict[str, Any]:
+def parse_object(raw: bytes | bytearray) -> dict[str, Any]:
     """Strict JSON: no NaN, no infinite numbers, one object, bounded nesting. Raises ProxyError 400."""
-    if not raw.strip():
+    if not raw or raw.isspace():
         raise ProxyError("invalid_body", "The body is empty; a JSON object is expected.")
     try:
         value = orjson.loads(raw)
@@ -81,13 +84,9 @@ def _check_media_type(headers: Mapping[str, str]) -> None:
         )
 
 
-async def _read_body(
-    receive: Receive, headers: Mapping[str, str], limit_bytes: int, silence_s: float
-) -> bytes:
-    if _declared_bytes(headers) > limit_bytes:
-        raise _too_large(limit_bytes)
-    parts: list[bytes] = []
-    total = 0
+async def _read_body(receive: Receive, limit_bytes: int, silence_s: float, share: BodyShare) -> bytearray:
+    # One buffer: a body that comes byte by byte would take many times its size as a list of parts.
+    body = bytearray()
     while True:
         try:
             async with asyncio.timeout(silence_s):
@@ -97,12 +96,12 @@ async def _read_body(
         if message["type"] == "http.disconnect":
             raise ClientGone
         part = message.get("body", b"")
-        total += len(part)
-        if total > limit_bytes:
+        if len(body) + len(part) > limit_bytes:
             raise _too_large(limit_bytes)
-        parts.append(part)
+        share.grow(len(body) + len(part), largest_bytes=limit_bytes)
+        body += part
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return body
 
 
 def _declared_bytes(headers: Mapping[str, str]) -> int:

@@ -19,9 +19,11 @@ from typing import Any
 
 import orjson
 
+from framework.proxy.public_reason import public_reason, without_paths
 from framework.runtime.lease import LeaseRefused, RevokeCode
+from framework.runtime.refusals import retry_after_s
 from framework.values.instance import LoadProgress
-from framework.values.reason import Reason
+from framework.values.reason import Reason, as_json
 
 STATUS: Mapping[str, int] = {
     "invalid_body": 400,
@@ -137,7 +139,10 @@ class ProxyError(Exception):
 
 
 def envelope(error: ProxyError, request_id: str) -> bytes:
-    """The error object as JSON: the body of an answer, or the payload of an in-stream event."""
+    """The error object as JSON: the body of an answer, or the payload of an in-stream event.
+
+    A reason is shown as clients may see it.
+    """
     body: dict[str, Any] = {
         "message": error.message,
         "type": error.type,
@@ -147,11 +152,10 @@ def envelope(error: ProxyError, request_id: str) -> bytes:
         **error.extra,
     }
     if error.reason is not None:
-        body["reason"] = asdict(error.reason)
+        body["reason"] = as_json(public_reason(error.reason), {})
     if error.progress is not None:
         body["progress"] = asdict(error.progress)
-    # Evidence of a reason may hold paths and other values that only have a text form.
-    return orjson.dumps({"error": body}, default=str)
+    return orjson.dumps({"error": body})
 
 
 def internal_error(request_id: str) -> ProxyError:
@@ -163,10 +167,10 @@ def internal_error(request_id: str) -> ProxyError:
 
 
 def refused_lease(refused: LeaseRefused) -> ProxyError:
-    """Why no instance can be had, as an answer (08 §2.4)."""
+    """Why no instance can be had, as an answer (08 §2.4), without what only the operator may see."""
     return ProxyError(
         refused.code,
-        refused.message,
+        without_paths(refused.message, refused.reason),
         retry_after_s=refused.retry_after_s,
         reason=refused.reason,
         progress=refused.progress,
@@ -175,4 +179,4 @@ def refused_lease(refused: LeaseRefused) -> ProxyError:
 
 def revoked_lease(code: RevokeCode) -> ProxyError:
     """The end of a request whose instance does not wait for it any longer (08 §2.5, §4.6)."""
-    return ProxyError(code, REVOKED[code])
+    return ProxyError(code, REVOKED[code], retry_after_s=retry_after_s(None))

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 from starlette.types import Receive, Scope
 
 from framework.proxy.body import read_object
+from framework.proxy.body_budget import BodyShare
 from framework.proxy.client import ClientAnswer
 from framework.proxy.errors import CLIENT_CLOSED, ClientGone, ProxyError, revoked_lease
 from framework.proxy.interrupt import Interrupted, InterruptScope
@@ -38,6 +39,8 @@ class Exchange:
     headers: Mapping[str, str]
     query: str
     manifest: Manifest
+    share: BodyShare
+    """What the body takes of the memory for all bodies."""
     key: AccessKey | None = None
     path_name: str | None = None
     """What the path names: a model, or a request."""
@@ -52,6 +55,7 @@ class Exchange:
             self.headers,
             limit_bytes=self.manifest.server.max_body_bytes,
             silence_s=limits.client_write_timeout_s,
+            share=self.share,
         )
 
     def choose_model(self, in_body: object) -> ModelChoice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from framework.proxy.access import may_use
 from framework.proxy.errors import ProxyError
 from framework.proxy.fleet import Fleet
 from framework.values.manifest import AccessKey, Manifest
+from framework.values.plain_text import visible
 from framework.values.request import ModelRequest
 
 # Longer names are wrong anyway; comparing and repeating them would only cost time and space.
@@ -56,9 +56,10 @@ def choose_model(
 
 
 def shown(name: str) -> str:
-    """A name of a client, quoted, cut and without anything but printable ASCII."""
+    """A name of a client, quoted, cut, and with nothing hidden in it."""
     cut = name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."
-    return json.dumps(cut)
+    escaped = cut.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{visible(escaped)}"'
 
 
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:

@@ -25,12 +25,21 @@ def check_origin(host: str | None, origin: str | None, listener: Listener) -> No
             f"This server answers under localhost, an IP address or {listener.host}, not under the name in "
             "the Host header. Use one of those, or declare [access] tables.",
         )
-    if origin is not None and not _same_origin(origin, host):
+    if origin is not None and not same_origin(origin, host):
         raise ProxyError(
             "origin_not_allowed",
             "Requests from web pages of other origins are refused. Call the endpoint from a program, or "
             "from a page of this server.",
         )
+
+
+def same_origin(origin: str, host: str | None) -> bool:
+    """Whether the values of `Origin` and `Host` name the same address."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return host is not None and parts.scheme in WEB_SCHEMES and parts.netloc.lower() == host.lower()
 
 
 def _names_us(host: str, listener: Listener) -> bool:
@@ -54,11 +63,3 @@ def _host_name(host: str) -> str | None:
         return urlsplit(f"//{host}").hostname
     except ValueError:
         return None
-
-
-def _same_origin(origin: str, host: str | None) -> bool:
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return host is not None and parts.scheme in WEB_SCHEMES and parts.netloc.lower() == host.lower()

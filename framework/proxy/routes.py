@@ -113,6 +113,7 @@ class PublicEndpoint:
             status = await _serve(exchange, scope["path"], scope["method"])
         finally:
             exchange.answer.close()
+            exchange.share.give_back()
             if scope["method"] == "POST":
                 ended = exchange.request.record(status or CLIENT_CLOSED, self._services.clock())
                 self._services.on_finished(ended)
@@ -128,6 +129,7 @@ class PublicEndpoint:
             headers=header_values(scope),
             query=scope["query_string"].decode("latin-1"),
             manifest=services.current.manifest,
+            share=services.bodies.share(),
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from framework.proxy.body_budget import BodyBudget
 from framework.proxy.fleet import Fleet
 from framework.proxy.inflight import InFlight
 from framework.proxy.limits import ProxyLimits
@@ -37,6 +38,7 @@ class ProxyServices:
     new_id: Callable[[], str] = new_request_id
     on_finished: OnFinished = log_record
     requests: InFlight = field(default_factory=InFlight)
+    bodies: BodyBudget = field(default_factory=BodyBudget)
     upstream: Upstream = field(init=False)
 
     def __post_init__(self) -> None:

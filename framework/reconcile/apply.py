@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Protocol
+from typing import Protocol
 
 from framework.manifest.includes import matching_files
 from framework.manifest.load import Loaded
@@ -23,7 +23,7 @@ from framework.telemetry.events import EventLog, utc_now
 from framework.values.action import FieldChange, ModelAction
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest, ServerSettings
-from framework.values.problem import Problem
+from framework.values.problem import as_json
 from framework.values.reason import Reason
 
 # These are read once, when the listener opens (01 §1.1).
@@ -126,18 +126,26 @@ class Reconciler:
             return
         self._carry_out(manifest)
 
+    def refresh(self, applied: Applied) -> None:
+        """Show the findings of the text in force as they are now; apply nothing."""
+        if applied.loaded.manifest == self.current.manifest:
+            self.current.problems = applied.loaded.problems
+            self._events.touch()
+
     def _carry_out(self, manifest: Manifest) -> None:
         # Planned again in this turn of the loop: what runs may have changed since the file was read.
         actions = plan_actions(manifest.models, self._effects.views())
         self._generation += 1
+        keys_before = self.current.manifest.access
         self.current.manifest = manifest
         self.current.loaded_at = self._now()
         self.current.server_notices = self.notices(manifest)
         counts = _counts(actions)
+        access = "; access changed" if keys_before != manifest.access else ""
         self._events.record(
             "manifest_loaded",
             f"generation {self._generation} applied: {counts['added']} added, {counts['changed']} changed,"
-            f" {counts['removed']} removed",
+            f" {counts['removed']} removed{access}",
             data={"sha256": manifest.sha256, "generation": self._generation, **counts},
         )
         for notice in self.current.server_notices:
@@ -160,9 +168,9 @@ class Reconciler:
             text,
             "Correct the file; until then everything runs on as before.",
             "error",
-            {"problems": [_problem(problem) for problem in loaded.problems]},
+            {"problems": [as_json(problem) for problem in loaded.problems]},
         )
-        data = {"sha256": loaded.sha256, "problems": [_problem(problem) for problem in loaded.problems]}
+        data = {"sha256": loaded.sha256, "problems": [as_json(problem) for problem in loaded.problems]}
         self._events.record("manifest_rejected", text, reason=reason, data=data)
 
     def _report(self, manifest: Manifest, action: ModelAction) -> None:
@@ -208,13 +216,3 @@ def _told(change: FieldChange) -> str:
         return change.why
     old, new = (shorten(str(value), LONGEST_VALUE, placeholder=" ...") for value in (change.old, change.new))
     return f"{change.field} {old} -> {new}"
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    return {
-        "file": problem.file,
-        "line": problem.line,
-        "column": problem.column,
-        "path": problem.path,
-        "message": problem.message,
-    }

@@ -76,6 +76,8 @@ def _effect(
 ) -> tuple[Effect, str]:
     if running is None:
         return "nothing", "no instance runs; used at the next start"
+    if getattr(running.request, field.name) == getattr(new, field.name):
+        return "nothing", "what runs has it already: the change before did not come to pass"
     exempt = EXEMPTIONS.get(field.name)
     why = exempt(old, new, running) if exempt else ""
     if why:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from watchfiles import awatch
@@ -24,6 +25,11 @@ SETTLE_S = 0.1
 SECOND_LOOK_S = 0.15
 # A slow writer was seen to pause for 0.4 s between two halves; removing models waits for twice that.
 REMOVAL_SETTLE_S = 1.0
+# A file that never comes to rest, such as one that a program writes all the time, must not hold up the rest.
+LONGEST_SETTLE_S = 2.0
+REMOVAL_LOOKS = 3
+# How long a finding may be shown after what it is about has been put right.
+RECHECK_S = 3.0
 POLL_S = 0.02
 WATCH_STEP_MS = 20
 # Some file systems report nothing, and a change may fall before the watch has begun: look anyway.
@@ -59,7 +65,7 @@ class Watcher:
     async def _next(self, seen: Stamp) -> Stamp:
         """Wait for a change of the files, or a nudge, and reload; the new stamp."""
         self._stop.clear()
-        if not self._nudged.is_set() and _stamp(self._reconciler.watched()) == seen:
+        if not self._nudged.is_set() and await self._look() == seen:
             await self._wait_for_change(seen)
         asked = self._nudged.is_set()
         self._nudged.clear()
@@ -69,11 +75,10 @@ class Watcher:
         return await self._reload(now, asked=asked)
 
     async def _wait_for_change(self, seen: Stamp) -> None:
-        directories = {
-            str(directory) for directory in _directories(self._reconciler.watched()) if directory.is_dir()
-        }
+        loop = asyncio.get_running_loop()
+        recheck_s = loop.time() + RECHECK_S
         async for _ in awatch(
-            *directories,
+            *await asyncio.to_thread(_directories, self._reconciler.watched),
             recursive=False,
             debounce=WATCH_STEP_MS,
             step=WATCH_STEP_MS,
@@ -83,8 +88,12 @@ class Watcher:
             ignore_permission_denied=True,
             watch_filter=None,
         ):
-            if self._stop.is_set() or _stamp(self._reconciler.watched()) != seen:
+            if self._stop.is_set() or await self._look() != seen:
                 return
+            if self._reconciler.current.problems and loop.time() > recheck_s:
+                # A warning may be about something that no file of ours tells of, such as missing weights.
+                self._reconciler.refresh(await self._reconciler.load())
+                recheck_s = loop.time() + RECHECK_S
 
     async def _reload(self, stamp: Stamp, *, asked: bool) -> Stamp:
         applied = await self._reconciler.load()
@@ -92,7 +101,9 @@ class Watcher:
             await asyncio.sleep(SECOND_LOOK_S)
             stamp = await self._settled(SETTLE_S)
             applied = await self._reconciler.load()
-        while applied.removes:
+        for _ in range(REMOVAL_LOOKS):
+            if not applied.removes:
+                break
             calm = await self._settled(REMOVAL_SETTLE_S)
             if calm == stamp:
                 break
@@ -102,20 +113,27 @@ class Watcher:
         return stamp
 
     async def _settled(self, quiet_s: float) -> Stamp:
-        """Wait until the files have not changed for `quiet_s`; their stamp."""
+        """Wait until the files have not changed for `quiet_s`, or keep changing for too long; their stamp."""
         loop = asyncio.get_running_loop()
-        stamp, since = _stamp(self._reconciler.watched()), loop.time()
-        while loop.time() - since < quiet_s:
+        stamp, since = await self._look(), loop.time()
+        deadline = since + LONGEST_SETTLE_S
+        while loop.time() - since < quiet_s and loop.time() < deadline:
             await asyncio.sleep(POLL_S)
-            now = _stamp(self._reconciler.watched())
+            now = await self._look()
             if now != stamp:
                 stamp, since = now, loop.time()
         return stamp
 
+    async def _look(self) -> Stamp:
+        """The stamp of all files now; in a thread, since a file system may be slow."""
+        return await asyncio.to_thread(lambda: _stamp(self._reconciler.watched()))
 
-def _directories(files: Iterable[Path]) -> set[Path]:
+
+def _directories(watched: Callable[[], Iterable[Path]]) -> set[str]:
     """Where changes show: the directory of each name and, behind links, that of the real file."""
-    return {directory for file in files for directory in (file.parent, file.resolve().parent)}
+    # realpath: unlike Path.resolve it takes a loop of links as it is.
+    real = [(file, Path(os.path.realpath(file))) for file in watched()]
+    return {str(path.parent) for pair in real for path in pair if path.parent.is_dir()}
 
 
 def _stamp(files: Iterable[Path]) -> Stamp:

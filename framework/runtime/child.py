@@ -148,10 +148,11 @@ class Child:
         rest = b""
         while chunk := await stream.read(READ_SIZE):
             *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._log.append(line.decode(errors="replace"))
+            self._log.extend([line.decode(errors="replace") for line in lines])
             if len(rest) > LINE_LIMIT:
                 self._log.append(rest.decode(errors="replace"))
                 rest = b""
+            # A flood must not keep everybody else from their turn.
+            await asyncio.sleep(0)
         if rest:
             self._log.append(rest.decode(errors="replace"))

@@ -10,7 +10,6 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from framework.runtime import launch
 from framework.runtime.instance import Instance
@@ -18,9 +17,9 @@ from framework.runtime.launch import Site
 from framework.runtime.lease import RevokeCode
 from framework.runtime.shielded import finish
 from framework.runtime.voice import Voice
+from framework.values.action import StopMode
 from framework.values.instance import ExitInfo, State
 
-StopMode = Literal["drain", "now", "kill"]
 # A holder of a revoked lease closes its upstream connection within 0.2 s (08 §4.2); more is a hung client.
 REVOKE_GRACE_S = 2.0
 

@@ -24,6 +24,8 @@ ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
 REJECTED = re.compile(
     r"(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)", re.IGNORECASE
 )
+# The last words of a start that failed repeat that it failed; the cause stands before them.
+CLOSING = re.compile(r"exiting due to|failed to load model|cleaning up", re.IGNORECASE)
 LIBRARY = re.compile(r"error while loading shared libraries: ([^:\s]+)")
 # What a shell, and our own launcher, end with when a program cannot be executed or is not there.
 CANNOT_RUN = (126, 127)
@@ -156,7 +158,7 @@ def _unsupported_architecture(end: StartEnd) -> Told | None:
     return (
         "unsupported_architecture",
         f"This llama-server build does not know the model architecture '{name}'; the file itself is fine.",
-        "Use a newer llama.cpp build: set engines.NAME.binary to it.",
+        f"Use a newer llama.cpp build: set engines.{end.plan.request.engine.name}.binary to it.",
     )
 
 
@@ -237,7 +239,7 @@ def _library(end: StartEnd) -> Told | None:
     return (
         "library_missing",
         f"{end.plan.engine.entry} cannot be run: {what} is missing.",
-        "Install what is missing, or name another engine in engines.NAME.binary.",
+        f"Install what is missing, or name another engine in engines.{end.plan.request.engine.name}.binary.",
     )
 
 
@@ -252,7 +254,8 @@ def _memory(end: StartEnd) -> Told | None:
 
 
 def _other(end: StartEnd) -> Told:
-    said = next((line.strip() for line in reversed(end.lines) if "error" in line.lower()), "")
+    errors = [line.strip() for line in end.lines[-SEARCH_LINES:] if "error" in line.lower()]
+    said = next((line for line in reversed(errors) if not CLOSING.search(line)), "")
     quoted = f" It said: {said}" if said else ""
     return (
         "start_failed",

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from framework.runtime.child import KILL_WAIT_S
-from framework.runtime.ending import StopMode
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
@@ -21,7 +20,7 @@ from framework.runtime.sampler import Sampler
 from framework.runtime.shop import Shop
 from framework.runtime.supervisor import Supervisor
 from framework.telemetry.changes import Changes
-from framework.values.action import ModelAction
+from framework.values.action import ModelAction, StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest

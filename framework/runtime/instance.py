@@ -63,6 +63,8 @@ class Instance:
         self.since = utc_now()
         self.changed_s = time.monotonic()
         self.restarts = restarts
+        self.expected_load_s: float | None = None
+        """How long the last load of this replica took, for the estimate in `progress`."""
         self.plan: LaunchPlan | None = None
         self.result: LaunchResult | None = None
         self.running: Running | None = None
@@ -200,7 +202,10 @@ class Instance:
         if held is None:
             return None
         mark = self._resident.observe(self.running.child.pid, held)
-        return load_progress(mark, self.plan.file_bytes, healthy=False, file=self.plan.main_gguf.name)
+        progress = load_progress(mark, self.plan.file_bytes, healthy=False, file=self.plan.main_gguf.name)
+        if self.expected_load_s is None:
+            return progress
+        return replace(progress, eta_s=max(0.0, self.expected_load_s - self.seconds_in_state))
 
     def view(self) -> InstanceView:
         """An immutable snapshot."""
@@ -224,6 +229,7 @@ class Instance:
             result=self.result,
             last_exit=self.last_exit,
             inflight=len(self.leases),
+            idle_s=now - self.idle_since_s if self.serving and not self.leases else None,
             slots=tuple(replace(slot, stale_s=round(stale_s, 3)) for slot in self.slots),
             prompt_tokens_per_s=self.prompt_tokens_per_s,
             generation_tokens_per_s=self.generation_tokens_per_s,

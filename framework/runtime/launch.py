@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from framework.engines.redaction import is_secret_name
 from framework.runtime.child import Child, Ended
 from framework.runtime.engine_client import EngineClient
 from framework.runtime.logs import LogBuffer
@@ -24,6 +25,8 @@ POLL_S = 0.5
 EAGER_POLL_S = 0.1
 EAGER_FOR_S = 5.0
 OK = 200
+# Shorter values stand in too many lines by chance, and are no secrets.
+SHORTEST_SECRET = 6
 # Our own engine knows the key of its launch.
 REFUSED = (401, 403)
 
@@ -64,7 +67,8 @@ async def start(
 ) -> Running:
     """Spawn the engine with its output going to a fresh log file. Raises OSError."""
     site.log.expand()
-    site.log.secrets = (key,) if key else ()
+    hidden = [value for name, value in env.items() if is_secret_name(name) and len(value) >= SHORTEST_SECRET]
+    site.log.secrets = tuple(sorted({*hidden, *([key] if key else [])}, key=len, reverse=True))
     site.log.open_file(site.log_dir / log_name)
     spawning = asyncio.ensure_future(Child.spawn(argv, env, log=site.log, cwd=site.run_dir))
     try:

@@ -7,24 +7,28 @@ whatever shows them later only has to escape for its own medium.
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from framework.runtime.private import make_private
 from framework.telemetry.changes import Changes
+from framework.values.plain_text import visible
 from framework.values.plan import REDACTED
 
 # 06 §8.4: a start prints a few hundred lines; with room for a build that logs each tensor.
 START_LINES = 20_000
 READY_LINES = 2_000
+# The most talkative start prints some thousand lines; an engine that goes on like this only costs the others.
+LINES_PER_S = 2_000
 # Longer lines carry no diagnosis; a megabyte on one line must not become a megabyte in every view.
 LINE_LIMIT = 4_000
 FILE_LIMIT_BYTES = 16 * 2**20
 # With the limit above: what one replica may keep on disk. The last starts explain a night.
 FILES_KEPT = 10
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 # Engines print the last characters of their key behind asterisks.
 KEY_END = re.compile(r"\*{4}\S+")
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -40,27 +44,30 @@ class LogLine:
 
 def clean_line(raw: str) -> str:
     """A line without terminal control: colour codes removed, other control characters shown as `\\x1b`."""
-    text = ANSI.sub("", raw.rstrip())[:LINE_LIMIT].replace("\t", "    ")
-    return CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    return visible(ANSI.sub("", raw.rstrip())[:LINE_LIMIT].replace("\t", "    "))
 
 
 class LogBuffer:
     """The lines of one replica over its instances. One writer, any number of readers, one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic_s = monotonic_s
+        self._allowance = float(START_LINES)
+        self._counted_s = monotonic_s()
+        self._dropped = 0
         self._lines: deque[LogLine] = deque(maxlen=START_LINES)
         self._next = 1
         self._changes = Changes()
         self._file: TextIO | None = None
         self._file_room = 0
         self.secrets: tuple[str, ...] = ()
-        """Values that never appear in a line: the key of the launch that writes."""
+        """Values that never appear in a line: the launch's key and the secrets of its environment."""
 
     def open_file(self, path: Path) -> None:
         """Tee to a new file, readable by this user only. A failure to open it is no failure of the launch."""
         self.close_file()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(path.parent)
             _remove_oldest(path.parent)
             self._file = path.open("x", encoding="utf-8", errors="replace", buffering=1)
             path.chmod(0o600)
@@ -76,17 +83,37 @@ class LogBuffer:
 
     def append(self, raw: str) -> None:
         """Add a line as the engine wrote it; blank lines are dropped."""
-        text = clean_line(raw)
+        self.extend([raw])
+
+    def extend(self, raw: Sequence[str]) -> None:
+        """Add lines that came together. What floods is dropped, and how much is said."""
+        texts = [text for line in raw[: self._room(len(raw))] if (text := self._cleaned(line))]
+        if self._dropped and self._allowance >= LINES_PER_S / 2:
+            texts.append(f"... {self._dropped} lines dropped: more than {LINES_PER_S} in a second")
+            self._dropped = 0
+        for text in texts:
+            self._lines.append(LogLine(self._next, text))
+            self._next += 1
+        if texts:
+            self._write("\n".join(texts))
+            self._changes.mark()
+
+    def _room(self, count: int) -> int:
+        """How many of `count` new lines fit into the rate; the others are counted as dropped."""
+        now = self._monotonic_s()
+        self._allowance = min(START_LINES, self._allowance + (now - self._counted_s) * LINES_PER_S)
+        self._counted_s = now
+        taken = min(count, int(self._allowance))
+        self._allowance -= taken
+        self._dropped += count - taken
+        return taken
+
+    def _cleaned(self, raw: str) -> str:
+        # Before the line is cut: what is left of a secret is a secret.
         for secret in self.secrets:
-            text = text.replace(secret, REDACTED)
-        if self.secrets:
-            text = KEY_END.sub(REDACTED, text)
-        if not text:
-            return
-        self._lines.append(LogLine(self._next, text))
-        self._next += 1
-        self._write(text)
-        self._changes.mark()
+            raw = raw.replace(secret, REDACTED)
+        text = clean_line(raw)
+        return KEY_END.sub(REDACTED, text) if self.secrets else text
 
     def shrink(self) -> None:
         """After readiness: keep only what is worth looking at from here on."""

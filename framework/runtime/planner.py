@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from framework.engines.child_env import without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.library_path import library_path
 from framework.engines.probe import CapabilityCache
@@ -39,7 +40,8 @@ class FactPlanner:
     async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
         """The plan for one replica. Raises Refused."""
         binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
-        caps = await self._capabilities.get(binary, {**self._environ, **request.engine.env})
+        asking = {**without_secrets(self._environ, self.secret_names), **request.engine.env}
+        caps = await self._capabilities.get(binary, asking)
         facts = await asyncio.to_thread(self._facts, request, binary, caps)
         return plan_launch(request, replica, facts)
 

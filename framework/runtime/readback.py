@@ -36,7 +36,9 @@ def _differences(
     plan: LaunchPlan, context: int | None, slots: int, drafting: bool, *, known: bool
 ) -> list[Reason]:
     found = []
-    if context is not None and plan.context and context < plan.context:
+    # The engine caps each slot at the trained length, which the plan has already said.
+    expected = min(plan.context, plan.context_train) if plan.context_train else plan.context
+    if context is not None and context < expected:
         found.append(_context_lowered(plan.context, context))
     if slots != plan.slots:
         found.append(_ignored("slots", plan.slots, slots))

@@ -23,7 +23,8 @@ def shutting_down() -> LeaseRefused:
 
 def removed(model: str) -> LeaseRefused:
     """The model was taken out of the manifest while the request waited."""
-    return LeaseRefused("model_unloaded", f"Model {model!r} is no longer in the manifest.")
+    message = f"Model {model!r} is no longer in the manifest."
+    return LeaseRefused("model_unloaded", message, retry_after_s=RETRY_UNKNOWN_S)
 
 
 def not_loaded(model: str, *, by_command: bool) -> LeaseRefused:

@@ -18,31 +18,22 @@ from framework.runtime.ending import Ending, Stop
 from framework.runtime.failures import is_hard_fault
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
-from framework.runtime.ladder import Climb, Ladder
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
 from framework.runtime.restarts import CrashHistory
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
-from framework.runtime.voice import Voice
-from framework.telemetry.events import utc_now
+from framework.runtime.starting import INTERNAL_ERROR, LOADING, Starting, ended_early
+from framework.runtime.voice import Voice, still_serving
 from framework.values.instance import ExitInfo, InstanceView, State
 from framework.values.naming import file_name
-from framework.values.plan import LaunchResult
-from framework.values.reason import Failure, Reason, Refused
+from framework.values.reason import Failure
 from framework.values.request import ModelRequest
 
 log = logging.getLogger(__name__)
 
-LOADING = frozenset({State.PENDING, State.FETCHING, State.PLANNING, State.STARTING})
 UP_OR_COMING = LOADING | {State.READY}
 WITH_PROCESS = frozenset({State.READY, State.DRAINING, State.STOPPING})
-INTERNAL_ERROR = Reason(
-    "internal_error",
-    "Paddock itself failed while it started this model; the log has the details.",
-    "Report it with the log; `paddock reload` tries again.",
-    "error",
-)
 
 
 class Replica:
@@ -76,6 +67,7 @@ class Replica:
         self._hurry = asyncio.Event()
         self._voice = Voice(shop.events, request().id, index, lambda: self.epoch)
         self._ending = Ending(self._voice, self._site, changed)
+        self._starting = Starting(index, shop, self._voice, self._site, changed)
 
     # Commands: synchronous, effective at once
 
@@ -88,9 +80,23 @@ class Replica:
         """End whatever runs or is coming."""
         self._begin("down", lambda: self._stop(stop))
 
-    def replace(self, cause: str) -> None:
-        """Change to the request as it is now: plan the new, stop the old, start the new (07 §4.4)."""
-        self._begin("up", lambda: self._replace(cause))
+    def replace(self, cause: str, *, unconditional: bool = False) -> None:
+        """Change to the request as it is now: plan the new, stop the old, start the new (07 §4.4).
+
+        What serves with that request already is left alone, unless `unconditional`.
+        """
+        self._begin("up", lambda: self._replace(cause, unconditional=unconditional))
+
+    def reconsider(self) -> None:
+        """The request is what serves again: call off a replacement, forget what was wrong with it."""
+        instance = self.current
+        if instance is None or not _same_launch(instance.request, self._request()):
+            return
+        coming = self.incoming
+        if coming is not None and not _same_launch(coming.request, self._request()):
+            self._begin("up", lambda: self._replace("taken back"))
+        elif instance.serving and coming is None:
+            instance.last_error = None
 
     def forget(self) -> None:
         """Forget crashes and failures: the user asked for a fresh start (07 §3.11)."""
@@ -184,43 +190,15 @@ class Replica:
     async def _bring_up(self, instance: Instance, cause: str, *, last_try: bool = False) -> bool:
         """Plan and launch; True when ready. A failure is recorded on the instance."""
         async with self._shop.starts.slot():
-            failure = await self._plan(instance, cause)
+            failure = await self._starting.plan(instance, cause)
             if failure is not None:
                 self._failed(instance, failure, refused=True, last_try=last_try)
                 return False
             return await self._launch(instance, last_try=last_try)
 
-    async def _plan(self, instance: Instance, cause: str) -> Failure | None:
-        """Find out and plan; why not, where that is refused."""
-        instance.move(State.FETCHING, cause)
-        instance.move(State.PLANNING, "looking at files and engine")
-        self._changed()
-        try:
-            instance.plan = await self._shop.planner.plan(instance.request, self.index)
-        except Refused as refusal:
-            return refusal.failure
-        except asyncio.CancelledError:
-            _ended_early(instance)
-            raise
-        except Exception:
-            log.exception("%s: planning failed", instance.name)
-            return Failure(INTERNAL_ERROR)
-        self._voice.planned(instance.plan)
-        return None
-
     async def _launch(self, instance: Instance, *, last_try: bool) -> bool:
-        """The ladder; True when the instance is ready. REQUIRES: planned."""
-        instance.move(State.STARTING, "planned")
-        self._changed()
-        try:
-            climb = await self._climb(instance)
-        except asyncio.CancelledError:
-            await finish(self._ending.clean(instance))
-            _ended_early(instance)
-            raise
-        except Exception:
-            log.exception("%s: the start failed", instance.name)
-            climb = Climb(LaunchResult("failed", failure=Failure(INTERNAL_ERROR)), None)
+        """Climb the ladder; True when the instance is ready. REQUIRES: planned."""
+        climb = await self._starting.climb(instance)
         instance.result = climb.result
         if climb.running is not None:
             self._ready(instance, climb.running)
@@ -231,27 +209,6 @@ class Replica:
             instance, climb.result.failure or Failure(INTERNAL_ERROR), refused=False, last_try=last_try
         )
         return False
-
-    async def _climb(self, instance: Instance) -> Climb:
-        if instance.plan is None:
-            raise RuntimeError(f"{instance.name} has no plan")
-        site = self._site(instance)
-        await asyncio.to_thread(site.run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
-
-        def spawned(running: Running) -> None:
-            instance.running = running
-            self._changed()
-
-        ladder = Ladder(
-            instance.plan,
-            site,
-            log_stem=f"llama-{utc_now():%Y%m%dT%H%M%S}",
-            mark=f"{self._shop.state_id}:{instance.name}",
-            timeout_s=lambda: instance.request.live.load_timeout_s,
-            on_spawn=spawned,
-            on_attempt=self._voice.attempted,
-        )
-        return await ladder.climb()
 
     def _ready(self, instance: Instance, running: Running) -> None:
         instance.running = running
@@ -266,20 +223,23 @@ class Replica:
         running.child.exited.add_done_callback(lambda code: self._exited(instance, code.result()))
         self._changed()
 
-    async def _replace(self, cause: str) -> None:
+    async def _replace(self, cause: str, *, unconditional: bool = False) -> None:
         old = self.current
         if old is None or not self._call_off(old):
             await self._start(cause)
+            return
+        if not unconditional and _same_launch(old.request, self._request()):
+            old.last_error = None
             return
         began = time.monotonic()
         new = self.incoming = self._new(self._request(), restarts=0)
         self._changed()
         try:
             async with self._shop.starts.slot():
-                failure = await self._plan(new, cause)
+                failure = await self._starting.plan(new, cause)
             if failure is not None:
                 # 07 §4.2: a refusal costs the serving instance nothing.
-                old.last_error = failure.reason
+                old.last_error = still_serving(failure.reason)
                 self._voice.refused_replacement(failure)
                 return
             await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
@@ -287,7 +247,7 @@ class Replica:
             async with self._shop.starts.slot():
                 ready = await self._launch(new, last_try=self._can_roll_back())
         except asyncio.CancelledError:
-            _ended_early(new)
+            ended_early(new)
             raise
         finally:
             self.incoming = None
@@ -308,8 +268,9 @@ class Replica:
         earlier = replace(self._last_good, live=self._request().live)
         instance = self.current = self._new(earlier, restarts=0)
         if await self._bring_up(instance, "rolling back", last_try=True):
-            instance.last_error = failed.last_error
-            self._voice.rolled_back(failed.last_error)
+            reason = failed.last_error
+            instance.last_error = still_serving(reason) if reason else None
+            self._voice.rolled_back(reason)
 
     async def _stop(self, stop: Stop) -> None:
         instance = self.current
@@ -393,7 +354,10 @@ class Replica:
 
     def _new(self, request: ModelRequest, restarts: int) -> Instance:
         self._generation += 1
-        return Instance(request, self.index, self._generation, events=self._shop.events, restarts=restarts)
+        events = self._shop.events
+        instance = Instance(request, self.index, self._generation, events=events, restarts=restarts)
+        instance.expected_load_s = self.load_s
+        return instance
 
     def _site(self, instance: Instance) -> Site:
         shop = self._shop
@@ -413,10 +377,3 @@ async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
 def _same_launch(one: ModelRequest, other: ModelRequest) -> bool:
     """Whether two requests differ in live settings at most."""
     return replace(one, live=other.live) == other
-
-
-def _ended_early(instance: Instance) -> None:
-    """A start that was cancelled: its process is gone already (06 §12.9)."""
-    if instance.state in LOADING:
-        instance.running = None
-        instance.move(State.STOPPED, "cancelled")

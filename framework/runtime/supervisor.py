@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framework.runtime import refusals
-from framework.runtime.ending import Stop, StopMode
+from framework.runtime.ending import Stop
 from framework.runtime.engine_client import accepts
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
 from framework.runtime.replica import Replica
 from framework.runtime.shop import Shop
+from framework.values.action import StopMode
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest, needs_another_start
@@ -81,6 +82,7 @@ class Supervisor:
         for replica in self.replicas:
             for instance in _instances(replica):
                 instance.update_live(request.live)
+            replica.reconsider()
         self._fit_replicas()
         self._wake()
 
@@ -127,9 +129,9 @@ class Supervisor:
         if all(_is_gone(replica) for replica in self.replicas):
             self.start(cause)
         else:
-            self._roll(cause)
+            self._roll(cause, unconditional=True)
 
-    def _roll(self, cause: str) -> None:
+    def _roll(self, cause: str, *, unconditional: bool = False) -> None:
         """Replace what is up or coming, replicas one after the other (07 §1.1)."""
         if self._rolling is not None:
             self._rolling.cancel()
@@ -138,18 +140,18 @@ class Supervisor:
         up = [r for r in wanted if r.current is not None and r.current.state is not State.STOPPED]
         if not up:
             return
-        up[0].replace(cause)
+        up[0].replace(cause, unconditional=unconditional)
         if len(up) > 1:
-            self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], cause))
+            self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], cause, unconditional))
 
-    async def _roll_rest(self, first: Replica, rest: list[Replica], cause: str) -> None:
+    async def _roll_rest(self, first: Replica, rest: list[Replica], cause: str, unconditional: bool) -> None:
         """The others follow only as long as the ones before them came up: a bad change costs one replica."""
         before = first
         for replica in rest:
             await before.settled()
             if self.removed or replica not in self.replicas or not before.serves_wanted:
                 return
-            replica.replace(cause)
+            replica.replace(cause, unconditional=unconditional)
             before = replica
 
     # Leases
@@ -225,7 +227,7 @@ class Supervisor:
         """Nothing is ready: what to wait for, started where a request may start it; or raise why not.
 
         Asked anew each time something changes. Order: (1) the end of everything, (2) a load or replacement
-        on its way, (3) a restart that waits, (4) not to be loaded by requests, (5) failed, (6) start.
+        on its way, (3) a restart that waits, (4) unloaded by command, (5) failed or manual, (6) start.
         """
         model, live = self.request.id, self.request.live
         # (1)
@@ -244,12 +246,15 @@ class Supervisor:
             self._hurry(backing_off)
             return Wait("swap", live.queue_timeout_s)
         # (4)
-        if self.stopped_by_command or live.load == "manual":
-            raise refusals.not_loaded(model, by_command=self.stopped_by_command)
+        if self.stopped_by_command:
+            raise refusals.not_loaded(model, by_command=True)
         # (5) A start that was refused without a process costs nothing to try again, for a new request.
         failed = [r for r in self.replicas if r.current and r.current.state is State.FAILED]
-        if failed and (queued or any(self._still_failed(r) and not r.refused_start for r in failed)):
+        final = queued or live.load == "manual"
+        if failed and (final or any(self._still_failed(r) and not r.refused_start for r in failed)):
             raise refusals.load_failed(model, self._last_error())
+        if live.load == "manual":
+            raise refusals.not_loaded(model, by_command=False)
         # (6)
         self.start("a request")
         return Wait("load", live.load_timeout_s)

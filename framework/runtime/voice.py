@@ -6,6 +6,7 @@ Called by runtime.replica and runtime.ending. Decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from framework.runtime.failures import describe_exit
@@ -46,7 +47,7 @@ class Voice:
             "speculation": plan.spec.resolved,
             "fingerprint": plan.fingerprint,
         }
-        context = f"{plan.context} tokens of context" if plan.context else "the model's own context"
+        context = f"{plan.context} tokens of context" if plan.context else "as much context as fits"
         self.say("planned", f"{context}, {plan.slots} slots, speculation {plan.spec.resolved}", data=data)
         fallback = (plan.spec.reason,) if plan.spec.reason else ()
         for reason in (*plan.reasons, *fallback, *plan.spec.notes):
@@ -156,3 +157,9 @@ class Voice:
             {"pids": list(pids)},
         )
         self.say("unkillable", reason.message, reason=reason)
+
+
+def still_serving(reason: Reason) -> Reason:
+    """What a model shows whose new settings came to nothing while the earlier ones serve (07 §4.6)."""
+    message = f"The settings before the last edit still serve; the new ones failed: {reason.message}"
+    return replace(reason, message=message, severity="warning")

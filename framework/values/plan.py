@@ -70,7 +70,7 @@ class LaunchPlan:
     sections: tuple[Section, ...]
     env: Mapping[str, str]
     context: int
-    """Tokens per instance; what the model was trained for where nothing was asked, 0 if unknown."""
+    """Tokens per instance that were asked for; 0 leaves it to the engine's fit step."""
     slots: int
     unified: bool
     cache_types: tuple[str | None, str | None]
@@ -78,9 +78,10 @@ class LaunchPlan:
     fingerprint: str
     fit: FitPlan = FitPlan()
     reasons: tuple[Reason, ...] = ()
+    context_train: int = 0
+    """Tokens the model was trained for, 0 if unknown; an automatic context is at most this."""
     template: str | None = None
     """Chat template text that is written to a file of the run directory before the spawn."""
-    gpu_expected: bool = False
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Problem:
-    """A finding with its place in a file. `line` and `column` count from 1; `path` is dotted."""
+    """A finding with its place. `path` is dotted.
+
+    `line` and `column` count from 1. For a flag or a variable `file` is its name, and both are 0.
+    """
 
     code: str
     file: str
@@ -24,13 +27,18 @@ class Problem:
     @property
     def location(self) -> str:
         """`serve.toml:3:7`, the form editors and terminals make clickable."""
-        return f"{self.file}:{self.line}:{self.column}"
+        return place_text(self.file, self.line, self.column)
 
     @property
     def sentence(self) -> str:
         """The message with its place and suggestion, on one line."""
         hint = f" (did you mean {self.suggestion}?)" if self.suggestion else ""
         return f"{self.location}: {self.message}{hint}"
+
+
+def place_text(file: str, line: int, column: int) -> str:
+    """A place, without the numbers where there are no lines."""
+    return f"{file}:{line}:{column}" if line else file
 
 
 def as_json(problem: Problem) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tests.api import samples
 from tests.api.world import PROBLEM, World, make_world
 
 ERROR_KEYS = {"message", "type", "code", "param", "request_id"}
+STATUS_KEYS = {"version", "since_at", "manifest", "devices_sampled_at", "pools", "models"}
 
 
 async def get(path: str, world: World | None = None, **query: Any) -> httpx.Response:
@@ -42,12 +43,12 @@ def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, 
 @pytest.mark.parametrize(
     ("path", "keys"),
     [
-        pytest.param("/status", {"version", "since_at", "manifest", "pools", "models"}, id="status"),
+        pytest.param("/status", STATUS_KEYS, id="status"),
         pytest.param("/plan", {"manifest", "inventory", "instances", "reasons"}, id="plan"),
         pytest.param("/events", {"events"}, id="events"),
         pytest.param("/manifest", {"ok", "manifest", "problems", "text"}, id="manifest"),
         pytest.param("/engines", {"engines"}, id="engines"),
-        pytest.param("/devices", {"devices", "reasons"}, id="devices"),
+        pytest.param("/devices", {"sampled_at", "devices", "reasons"}, id="devices"),
         pytest.param("/doctor", {"checks"}, id="doctor"),
     ],
 )

@@ -21,15 +21,13 @@ from framework.api.answers import (
     PlanAnswer,
     RefusedInstance,
 )
-from framework.reconcile.current import CurrentManifest
 from framework.values.action import FieldChange, ModelAction
 from framework.values.engine import EngineRef
 from framework.values.event import Event
 from framework.values.instance import State
-from framework.values.plan import LaunchResult, SpecDecision
+from framework.values.plan import SpecDecision
 from framework.values.problem import Problem
 from framework.values.reason import Failure, Reason
-from framework.values.request import ModelSource
 from tests.api import samples
 
 REASON_KEYS = {"code", "message", "remedy", "severity", "evidence"}
@@ -37,26 +35,7 @@ INSTANCE_PLAN_KEYS = {
     "model", "replica", "engine", "fingerprint", "argv", "environment", "asked", "granted", "fit",
     "speculation", "reasons",
 }  # fmt: skip
-INSTANCE_KEYS = {
-    "replica", "generation", "engine", "state", "pid", "port", "since_at", "restarts", "progress", "drift",
-    "degradations", "inflight", "plan", "running", "slots", "speculation", "tokens_per_s", "last_error",
-}  # fmt: skip
-SPECULATION_KEYS = {
-    "asked", "resolved", "running", "chained", "depth", "depth_source", "drafter", "reason", "notes",
-    "drafted", "accepted", "acceptance", "drafted_by_position", "accepted_by_position", "speedup",
-    "baseline_tokens_per_s",
-}  # fmt: skip
-SLOT_KEYS = {
-    "id", "state", "context_tokens", "context_limit", "prompt_tokens", "prompt_done", "generated",
-    "tokens_per_s", "draft", "request_id", "stale_s",
-}  # fmt: skip
 PROBLEM = Problem("bad", "serve.toml", 3, 7, "models.x.slots", "must be a number", '"a"', "1 to 64", "4")
-
-
-def status(*models: Any, problems: tuple[Problem, ...] = ()) -> dict[str, Any]:
-    current = CurrentManifest(samples.manifest(), samples.NOON, problems)
-    views = models or (samples.model("chat", samples.instance()),)
-    return shapes.status_json("1.2.3", samples.NOON, current, views, (samples.GPU, samples.CPU))
 
 
 def as_json(value: Any) -> Any:
@@ -82,7 +61,9 @@ def test_plan_has_the_keys_of_the_specification() -> None:
     document = as_json(shapes.plan_json(answer))
     assert document.keys() == {"manifest", "inventory", "instances", "reasons"}
     assert document["manifest"] == {"path": "serve.toml", "sha256": "a" * 64}
-    assert document["inventory"][0].keys() == {"name", "kind", "total_bytes", "free_bytes", "pool"}
+    assert document["inventory"][0].keys() == {
+        "name", "kind", "total_bytes", "free_bytes", "pool", "description",
+    }  # fmt: skip
     assert document["instances"][0].keys() == INSTANCE_PLAN_KEYS
 
 
@@ -152,81 +133,6 @@ def test_refused_instance_has_the_same_keys_and_grants_nothing() -> None:
     assert document["granted"] is None
     assert document["fit"] is None
     assert [reason["code"] for reason in document["reasons"]] == ["context_lowered"]
-
-
-def test_status_has_the_keys_of_the_specification() -> None:
-    document = as_json(status())
-    assert document.keys() == {"version", "since_at", "manifest", "pools", "models"}
-    assert document["manifest"].keys() == {"path", "sha256", "loaded_at", "error"}
-    pool = document["pools"][0]
-    assert pool.keys() == {"name", "devices", "foreign_bytes", "residents"}
-    assert pool["devices"][0].keys() == {
-        "name",
-        "total_bytes",
-        "free_bytes",
-        "planned_bytes",
-        "measured_bytes",
-    }
-    assert pool["residents"][0].keys() == {
-        "model", "replica", "planned_bytes", "idle_s", "pinned", "next_to_evict",
-    }  # fmt: skip
-
-
-def test_status_of_a_model_has_the_keys_of_the_specification() -> None:
-    document = as_json(status())["models"][0]
-    assert document.keys() == {
-        "name", "aliases", "source", "load", "state", "replacing", "queue", "instances",
-    }  # fmt: skip
-    assert document["queue"].keys() == {"waiting", "limit", "oldest_wait_s", "eta_s"}
-
-
-def test_status_of_an_instance_has_the_keys_of_the_specification() -> None:
-    document = as_json(status())["models"][0]["instances"][0]
-    assert document.keys() == INSTANCE_KEYS
-    assert document["running"].keys() == {"context", "slots", "kv_cache", "speculation", "offloaded"}
-    assert document["slots"][0].keys() == SLOT_KEYS
-    assert document["speculation"].keys() == SPECULATION_KEYS
-    assert document["tokens_per_s"] == {"prompt": 100.0, "generation": 12.5}
-    assert document["progress"].keys() == {
-        "phase", "file", "loaded_bytes", "total_bytes", "fraction", "eta_s",
-    }  # fmt: skip
-
-
-def test_drift_and_other_differences_stand_apart() -> None:
-    document = shapes.instance_json(samples.instance())
-    assert [reason["code"] for reason in document["drift"]] == ["context_lowered"]
-    assert [reason["code"] for reason in document["degradations"]] == ["slots_ignored"]
-
-
-def test_nothing_runs_before_an_instance_is_ready() -> None:
-    document = shapes.instance_json(
-        samples.instance(state=State.STARTING, result=None, plan=None, progress=None)
-    )
-    assert document["running"] is None
-    assert document["plan"] is None
-    assert document["progress"] is None
-    assert document["speculation"]["asked"] == "ngram"
-
-
-def test_what_ran_is_not_running_once_the_process_is_gone() -> None:
-    document = shapes.instance_json(samples.instance(state=State.STOPPED, pid=None))
-    assert document["running"] is None
-    assert document["speculation"]["running"] is None
-    assert document["speculation"]["resolved"] == "ngram-mod"
-
-
-def test_failed_launch_runs_nothing() -> None:
-    assert shapes.instance_json(samples.instance(result=LaunchResult("failed")))["running"] is None
-
-
-def test_good_manifest_has_no_error() -> None:
-    assert status()["manifest"]["error"] is None
-
-
-def test_broken_manifest_shows_its_problems_beside_what_runs() -> None:
-    document = as_json(status(problems=(PROBLEM,)))
-    assert document["manifest"]["error"] == {"problems": [shapes.problem_json(PROBLEM)]}
-    assert document["models"]
 
 
 def test_problem_has_the_keys_of_the_specification() -> None:
@@ -303,22 +209,6 @@ def test_doctor_has_the_keys_of_the_specification() -> None:
     assert document == {
         "checks": [{"name": "manifest", "ok": False, "reason": as_json(shapes.reason_json(samples.REASON))}]
     }
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        pytest.param(ModelSource(path=Path("/m/a.gguf")), "/m/a.gguf", id="path"),
-        pytest.param(ModelSource(repo="o/r", variant="Q4_K_M"), "hf:o/r:Q4_K_M", id="variant"),
-        pytest.param(ModelSource(repo="o/r", file="a.gguf"), "hf:o/r/a.gguf", id="file"),
-        pytest.param(ModelSource(repo="o/r"), "hf:o/r", id="repository"),
-    ],
-)
-def test_source_is_written_as_in_the_manifest(source: ModelSource, expected: str) -> None:
-    view = samples.model("chat")
-    assert (
-        shapes.model_json(replace(view, request=replace(view.request, source=source)))["source"] == expected
-    )
 
 
 ANYTHING = st.recursive(

@@ -73,6 +73,8 @@ def event_ids(frames: list[str]) -> list[int]:
         pytest.param("", "data: \n\n", id="empty"),
         pytest.param("a\nb", "data: a\ndata: b\n\n", id="two-lines"),
         pytest.param("a\r\nevent: x", "data: a\ndata: event: x\n\n", id="line-ends-cannot-break-out"),
+        pytest.param("a\rb", "data: a\ndata: b\n\n", id="carriage-return"),
+        pytest.param("a\u2028b\x85c\x0cd", "data: a\u2028b\x85c\x0cd\n\n", id="only-ends-of-the-format-end"),
     ],
 )
 def test_frame_puts_every_line_into_a_field(data: str, expected: str) -> None:
@@ -89,6 +91,26 @@ def test_no_text_can_leave_its_frame(data: str) -> None:
     lines = frame(data).split("\n")
     assert lines[-2:] == ["", ""]
     assert all(line.startswith("data: ") for line in lines[:-2])
+
+
+async def test_an_event_with_any_character_is_one_json_document() -> None:
+    world = make_world()
+    world.services.events.record("ready", "a\u2028b\u2029c\x85d\x0ce\x1cf", model="chat")
+    reader = await events(world, "since=0")
+    text = await reader.next()
+    (data,) = [line.removeprefix("data: ") for line in text.split("\n") if line.startswith("data: ")]
+    assert json.loads(data)["message"] == "a\u2028b\u2029c\x85d\x0ce\x1cf"
+    await reader.close()
+
+
+async def test_a_log_that_never_began_ends_with_the_manager() -> None:
+    world = make_world()
+    asked = request("/api/v1/models/chat/logs", "follow=1")
+    response = await read_model(asked, world.services, CALLER)
+    assert isinstance(response, StreamingResponse)
+    world.services.changes.close()
+    async with asyncio.timeout(PATIENCE_S):
+        assert [text async for text in response.body_iterator] == [HEARTBEAT]
 
 
 async def one_then_silence() -> AsyncIterator[str]:

@@ -20,14 +20,14 @@ from framework.api.answers import (
     RefusedInstance,
 )
 from framework.api.routes import api_routes
-from framework.api.services import Services, UnloadMode
+from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
-from framework.values.action import FieldChange, ModelAction
+from framework.values.action import FieldChange, ModelAction, StopMode
 from framework.values.engine import EngineRef
 from framework.values.event import Event
 from framework.values.instance import ModelView, State
@@ -68,7 +68,7 @@ class RecordingFleet:
     def load(self, model_id: str, *, by: str) -> Event:
         return self._command("load", model_id, by)
 
-    def unload(self, model_id: str, mode: UnloadMode, *, by: str) -> Event:
+    def unload(self, model_id: str, mode: StopMode, *, by: str) -> Event:
         return self._command("unload", model_id, mode, by)
 
     def reload(self, model_id: str, *, by: str) -> Event:
@@ -146,7 +146,7 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         return (EngineAnswer(EngineRef(), samples.BINARY, samples.CAPS), missing)
 
     async def devices() -> DevicesAnswer:
-        return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,))
+        return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)
 
     async def doctor() -> tuple[DoctorCheck, ...]:
         return (DoctorCheck("manifest", ok=True), DoctorCheck("listener", ok=False, reason=samples.REASON))
@@ -167,6 +167,6 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         engines=engines,
         devices=devices,
         doctor=doctor,
-        known_devices=lambda: (samples.GPU, samples.CPU),
+        known_devices=lambda: DevicesAnswer((samples.GPU, samples.CPU), sampled_at=samples.NOON),
     )
     return World(services, fleet, texts)

@@ -11,6 +11,7 @@ from framework import cli
 from framework.api.event_kinds import EVENT_KINDS
 from framework.api.routes import api_routes
 from framework.settings import Settings
+from framework.values.process import DEBUG_VARIABLE
 from tests.api.world import make_world
 from tests.commands.conftest import Paddock
 
@@ -36,7 +37,7 @@ def test_no_option_is_described_that_does_not_exist(paddock: Paddock) -> None:
 
 
 def test_every_variable_is_described() -> None:
-    variables = {f"PADDOCK_{name.upper()}" for name in Settings.model_fields} | {cli.DEBUG_VARIABLE}
+    variables = {f"PADDOCK_{name.upper()}" for name in Settings.model_fields} | {DEBUG_VARIABLE}
     assert {name for name in variables if f"`{name}`" not in COMMANDS} == set()
 
 

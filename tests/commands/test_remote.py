@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from framework.runtime.logs import LogBuffer
+from framework.runtime.logs import LogBuffer, LogLine
 from framework.values.instance import State
 from framework.values.reason import Reason
 from tests.api import samples
@@ -79,17 +79,34 @@ def test_status_shows_reasons_with_their_remedies(paddock: Paddock, server: Runn
 def test_status_shows_how_far_a_load_is(paddock: Paddock, server: Running) -> None:
     progress = samples.LoadProgress("mapping", 2**20, 2**22, 0.25)
     become(server, "chat", State.STARTING, result=None, progress=progress)
-    assert "starting 25% (1.0 MiB of 4.0 MiB)" in paddock("status").out
+    assert "starting 25% (1 MiB of 4 MiB)" in paddock("status").out
 
 
 def test_status_shows_the_errors_of_the_manifest(paddock: Paddock, server: Running) -> None:
     server.world.services.current.problems = (PROBLEM,)
-    assert "serve.toml:3:7: unknown key" in paddock("status").out
+    out = paddock("status").out
+    assert "\nserve.toml:3:7: unknown key" in out
+    assert "warning" not in out
+
+
+def test_status_shows_warnings_of_the_manifest_as_warnings(paddock: Paddock, server: Running) -> None:
+    server.world.services.current.problems = (replace(PROBLEM, severity="warning"),)
+    assert "\nwarning: serve.toml:3:7: unknown key" in paddock("status").out
+
+
+def test_status_shows_what_waits_for_the_next_start(paddock: Paddock, server: Running) -> None:
+    server.world.services.current.server_notices = ("server.listen is used from the next `paddock up` on",)
+    assert "server.listen is used from the next" in paddock("status").out
+
+
+def test_status_shows_a_reason_once(paddock: Paddock, server: Running) -> None:
+    become(server, "chat", State.READY)
+    assert paddock("status").out.count("chat: Less than asked.") == 1
 
 
 def test_status_as_json_is_the_shape_of_the_specification(paddock: Paddock, server: Running) -> None:
     ended = paddock("status", "--json")
-    assert ended.json.keys() == {"version", "since_at", "manifest", "pools", "models"}
+    assert ended.json.keys() >= {"version", "since_at", "manifest", "pools", "models"}
     assert ended.err == ""
 
 
@@ -108,6 +125,22 @@ def test_logs_prints_the_last_lines(paddock: Paddock, server: Running) -> None:
         buffer.append(text)
     ended = paddock("logs", "chat", "-n", "2")
     assert (ended.code, ended.out) == (0, "two [red]\nthree\n")
+
+
+def test_a_line_of_a_log_stays_one_line(paddock: Paddock, server: Running) -> None:
+    server.world.fleet.logs["chat", 0] = OneLine("a\u2028b\x85c\x0cd")
+    assert paddock("logs", "chat").out == "a\\u2028b\\x85c\\x0cd\n"
+
+
+class OneLine(LogBuffer):
+    """A log whose line was not cleaned."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._line = LogLine(1, text)
+
+    def last(self, count: int) -> list[LogLine]:
+        return [self._line]
 
 
 def test_logs_of_an_unknown_model_end_with_2(paddock: Paddock, server: Running) -> None:

@@ -83,8 +83,9 @@ def test_progress_is_told_in_steps() -> None:
         for done in range(0, 2**30, 2**20)
     }
     assert len(texts) == 10
-    assert "starting, 50 % of 1.0 GiB" in texts
+    assert "starting, 50 % of 1 GiB" in texts
 
 
 def test_draining_tells_how_many_requests_are_left() -> None:
     assert describe(model(State.DRAINING, inflight=3)) == "draining, 3 requests in flight"
+    assert describe(model(State.DRAINING, inflight=1)) == "draining, 1 request in flight"

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
 from framework.api.routes import api_routes
-from framework.api.services import Services, UnloadMode
+from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.dashboard.routes import dashboard_routes
 from framework.manifest.load import Loaded
@@ -19,6 +19,7 @@ from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.values.action import StopMode
 from framework.values.device import Device
 from framework.values.event import Event
 from framework.values.instance import ModelView
@@ -62,7 +63,7 @@ class FakeFleet:
     def load(self, model_id: str, *, by: str) -> Event:
         return self._record("load", model_id, "", by)
 
-    def unload(self, model_id: str, mode: UnloadMode, *, by: str) -> Event:
+    def unload(self, model_id: str, mode: StopMode, *, by: str) -> Event:
         return self._record("unload", model_id, mode, by)
 
     def reload(self, model_id: str, *, by: str) -> Event:
@@ -119,10 +120,12 @@ def make_system(
     manifest = Manifest(Path("/etc/paddock/serve.toml"), "0" * 64, (), access=tuple(access))
     current = CurrentManifest(manifest, NOW)
     listed: list[int] = []
+    answers = [DevicesAnswer()]
 
     async def list_devices() -> DevicesAnswer:
         listed.append(len(listed))
-        return DevicesAnswer(devices)
+        answers.append(DevicesAnswer(devices, sampled_at=NOW))
+        return answers[-1]
 
     services = Services(
         version="0.1.0",
@@ -140,7 +143,7 @@ def make_system(
         engines=_engines,
         devices=list_devices,
         doctor=_doctor,
-        known_devices=lambda: devices,
+        known_devices=lambda: answers[-1],
     )
     routes = [*api_routes(services), *dashboard_routes(services, TEMPLATES, static_dir)]
     return FakeSystem(services, fleet, current, Starlette(routes=routes), listed)

@@ -43,6 +43,7 @@ PROBLEM = Problem(
     "one of 31 keys",
     "context",
 )
+WARNING = replace(PROBLEM, severity="warning")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def overview(*views: ModelView, events: tuple[Event, ...] = (), **frame: object)
         shell("overview", live_url="/live?page=overview", **frame),
         summary_of(views, None, manifest()),
         table_of(views, None, "serve.toml"),
-        device_list_of(DevicesAnswer(DEVICES, (samples.CONTEXT_CUT,)), samples.NOW),
+        device_list_of(DevicesAnswer(DEVICES, (samples.CONTEXT_CUT,), samples.NOW)),
         RecentEvents(newest_first(events), "/events", names_models=True),
     )
 
@@ -115,13 +116,17 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     yield "overview-for-viewers", Page("overview.html", overview(*everything), WATCHER)
     yield "overview-empty", Page("overview.html", overview())
     filtered = replace(
-        overview(), table=table_of(everything, "failed", "serve.toml"), devices=device_list_of(None, None)
+        overview(),
+        table=table_of(everything, "failed", "serve.toml"),
+        devices=device_list_of(DevicesAnswer()),
     )
     yield "overview-filtered", Page("overview.html", filtered)
     nothing = replace(filtered, table=table_of(everything[:1], "failed", "serve.toml"))
     yield "overview-filter-finds-nothing", Page("overview.html", nothing)
     broken = overview(banner=banner_of(manifest(PROBLEM)), notice=Notice("bad", "No.", "Because."))
     yield "broken-manifest", Page("overview.html", broken)
+    warned = overview(banner=banner_of(manifest(WARNING)))
+    yield "manifest-with-warnings", Page("overview.html", warned)
     for view in everything:
         yield f"model-{view.request.id}", Page("model.html", model_page(view, "a line"))
     yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)

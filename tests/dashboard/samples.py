@@ -19,6 +19,7 @@ NOW = datetime(2026, 3, 4, 3, 12, 45, tzinfo=UTC)
 MIB = 2**20
 GIB = 2**30
 
+STARTED_ARGV = ("/opt/llama.cpp/bin/llama-server", "--port", "43117", "--api-key", "<redacted>")
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -91,9 +92,7 @@ def plan(asked: ModelRequest, **fields: Any) -> LaunchPlan:
 
 def result(**fields: Any) -> LaunchResult:
     """What a launch turned out to run."""
-    attempt = Attempt(
-        1, "as planned", ("llama-server", "--api-key", "<redacted>"), "healthy", None, 1.8, None
-    )
+    attempt = Attempt(1, "S", STARTED_ARGV, "healthy", None, 1.8, Path("/state/logs/smollm2.log"))
     values: dict[str, Any] = {
         "outcome": "ready",
         "attempts": (attempt,),

@@ -29,7 +29,7 @@ def test_a_lowered_context_differs() -> None:
 def test_an_automatic_context_cannot_differ() -> None:
     asked = samples.request(n_ctx=0)
     found = row("Context", asked, running(asked, plan={"context": 0}, context=8192))
-    assert (found.asked, found.granted, found.differs) == ("automatic", "the model's own", False)
+    assert (found.asked, found.granted, found.differs) == ("automatic", "what fits", False)
 
 
 def test_fewer_slots_differ() -> None:

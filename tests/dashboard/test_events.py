@@ -18,6 +18,7 @@ from framework.dashboard.pages.events import (
     parse_query,
 )
 from framework.dashboard.updates import Grown, Sent
+from framework.values.reason import Reason
 from tests.dashboard import samples
 from tests.dashboard.renders import shell
 
@@ -119,6 +120,12 @@ def test_details_carry_units_and_hide_secrets() -> None:
 def test_a_huge_detail_is_cut() -> None:
     ((_, text),) = event_row(samples.event(1, data={"argv": ["x" * 5000]})).data
     assert len(text) < 700
+
+
+def test_a_fact_that_the_reason_shows_is_not_shown_twice() -> None:
+    reason = Reason("a_code", "No.", evidence={"exit_code": 1, "path": "/a"})
+    row = event_row(samples.event(1, reason=reason, data={"exit_code": 1, "path": "/b", "epoch": 2}))
+    assert row.data == (("path", "/b"), ("epoch", "2"))
 
 
 def test_a_reason_that_says_the_same_is_not_said_twice() -> None:

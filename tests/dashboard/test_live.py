@@ -229,6 +229,15 @@ async def test_a_stream_ends_with_its_session() -> None:
     assert [text for text in ended if "event" in text] == []
 
 
+async def test_a_stream_ends_with_the_manager() -> None:
+    system = make_system(samples.model())
+    async with listening(system, MODEL) as stream:
+        system.services.changes.close()
+        async with asyncio.timeout(PATIENCE_S):
+            ended = [part async for part in stream.messages]
+    assert [text for text in ended if "event" in text] == []
+
+
 async def test_a_role_that_changes_takes_the_buttons_away() -> None:
     key = AccessKey("laptop", sha256(b"secret").hexdigest(), dashboard="operate")
     system = make_system(samples.model(), access=[key])

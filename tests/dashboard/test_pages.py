@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ async def test_a_part_is_what_the_page_shows_at_the_same_address(path: str, targ
         whole = await page(client, path)
         answer = await client.get(path, headers={"hx-request": "true", "hx-target": target})
     part = parse(answer.text)
-    assert next(e.attributes["id"] for e in part.all() if "hx-swap-oob" in e.attributes) == target
+    assert next(e.attributes["id"] for e in part.all() if "id" in e.attributes) == target
     assert part.one(id=target).text == whole.one(id=target).text
 
 
@@ -95,6 +96,15 @@ async def test_a_broken_manifest_is_shown_on_every_page_until_it_is_good() -> No
             assert "did you mean context" in tree.one(id="banner").text
         running.current.problems = ()
         assert (await page(client, "/")).one(id="banner").text == ""
+
+
+async def test_warnings_of_the_manifest_are_no_errors() -> None:
+    running = system()
+    running.current.problems = (replace(PROBLEM, severity="warning"),)
+    async with browser(running) as client:
+        banner = (await page(client, "/")).one(id="banner").one("section", role="status")
+    assert "was applied, with 1 warning" in banner.text
+    assert [item.attributes["class"] for item in banner.all("li")] == ["problem tone-wait"]
 
 
 async def test_without_models_the_page_says_what_to_do() -> None:

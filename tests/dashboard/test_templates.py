@@ -13,7 +13,6 @@ from jinja2 import UndefinedError, nodes
 from markupsafe import escape
 
 from framework.dashboard import answers, session_pages
-from framework.dashboard.formats import HIDDEN, visible
 from framework.dashboard.pages import (
     compare,
     device_list,
@@ -29,6 +28,7 @@ from framework.dashboard.pages import (
 from framework.dashboard.templating import FRAME
 from framework.dashboard.updates import Feed
 from framework.runtime.logs import LogLine
+from framework.values.plain_text import HIDDEN_IN_LINES, visible_lines
 from tests.dashboard.fake_system import TEMPLATES
 from tests.dashboard.html import Element, parse
 from tests.dashboard.renders import (
@@ -215,7 +215,7 @@ def test_the_items_of_a_feed_go_to_the_end_they_belong_to() -> None:
 def test_hostile_text_stays_text(name: str) -> None:
     html = rendered(HOSTILE_PAGES[name])
     tree = parse(html)
-    assert not HIDDEN.search(re.sub(r'value="[^"]*"', "", html))
+    assert not HIDDEN_IN_LINES.search(re.sub(r'value="[^"]*"', "", html))
     assert [e for e in tree.all("script") if "src" not in e.attributes] == []
     assert list(tree.all("img")) == []
     assert [a for e in tree.all() for a in e.attributes if INLINE.match(a)] == []
@@ -223,8 +223,10 @@ def test_hostile_text_stays_text(name: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_shown_as_it_is(text: str) -> None:
-    page = next(p for p in HOSTILE_PAGES.values() if text in repr(p.value) or visible(text) in rendered(p))
-    assert str(escape(visible(text))) in rendered(page)
+    page = next(
+        p for p in HOSTILE_PAGES.values() if text in repr(p.value) or visible_lines(text) in rendered(p)
+    )
+    assert str(escape(visible_lines(text))) in rendered(page)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -156,3 +156,33 @@ def test_old_and_new_builds_get_the_spelling_they_know(
     paddock.wait_state("a", "ready")
     assert "--draft-max" in old.starts()[-1]["argv"]
     assert "--spec-ngram-mod-n-max" in new.starts()[-1]["argv"]
+
+
+def test_a_wrapper_without_exec_leaves_no_engine_to_the_next_life(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    engine = fake_engine()
+    wrapper = tmp_path / "wrapped"
+    wrapper.write_text(f'#!/bin/sh\n"{engine.path}" "$@"\n')
+    wrapper.chmod(0o755)
+    paddock = paddock_up(engine_table(wrapper) + model_table("a", tiny_gguf))
+    paddock.wait_state("a", "ready")
+    left = engine.starts()[0]["pid"]
+    paddock.kill()
+    paddock.restart()
+    paddock.wait(lambda: not Path(f"/proc/{left}").exists(), 20, "the engine of the earlier life to go")
+    assert paddock.events(kind="orphan")
+    paddock.wait_state("a", "ready")
+
+
+def test_unloading_a_wrapped_engine_ends_the_engine_too(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    engine = fake_engine()
+    wrapper = tmp_path / "wrapped"
+    wrapper.write_text(f'#!/bin/sh\n"{engine.path}" "$@"\n')
+    wrapper.chmod(0o755)
+    paddock = paddock_up(engine_table(wrapper) + model_table("a", tiny_gguf))
+    paddock.wait_state("a", "ready")
+    assert paddock.command("unload", "a").returncode == 0
+    paddock.wait(lambda: not Path(f"/proc/{engine.starts()[0]['pid']}").exists(), 20, "the engine to go")

@@ -196,3 +196,29 @@ def _elapsed(seconds: float):  # type: ignore[no-untyped-def]
 
     end = time.monotonic() + seconds
     return lambda: time.monotonic() > end
+
+
+def test_a_mistake_in_an_included_file_is_healed_there(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    paddock = paddock_up(engine_table(fake_engine()) + model_table("a", tiny_gguf))
+    folder = paddock.manifest.parent / "models.d"
+    folder.mkdir()
+    (folder / "b.toml").write_text(model_table("b", tiny_gguf).replace("context", "contxt"))
+    paddock.write('include = ["models.d/*.toml"]\n' + paddock.manifest.read_text())
+    error = paddock.wait(lambda: paddock.status()["manifest"]["error"], 20, "the error")
+    assert error["problems"][0]["file"].endswith("b.toml")
+    (folder / "b.toml").write_text(model_table("b", tiny_gguf))
+    paddock.wait_state("b", "ready")
+    assert paddock.status()["manifest"]["error"] is None
+
+
+def test_a_template_that_was_missing_is_noticed_when_it_appears(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    paddock = paddock_up(engine_table(fake_engine()) + model_table("a", tiny_gguf))
+    paddock.wait_state("a", "ready")
+    paddock.edit("[models.a]\n", '[models.a]\ntemplate = "file:chat.jinja"\n')
+    paddock.wait(lambda: paddock.status()["manifest"]["error"], 20, "the error")
+    (paddock.manifest.parent / "chat.jinja").write_text("{{ messages }}")
+    paddock.wait(lambda: paddock.status()["manifest"]["error"] is None, 20, "the error to go")

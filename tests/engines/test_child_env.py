@@ -12,6 +12,7 @@ from framework.engines.child_env import (
     declared_environment,
     probe_environment,
     spawn_environment,
+    without_secrets,
 )
 from framework.engines.library_path import LibraryPath
 from framework.values.engine import EngineRef
@@ -100,6 +101,10 @@ def test_a_launch_adds_its_key_and_mark() -> None:
 def test_a_launch_without_key_leaves_the_users_own() -> None:
     env = spawn_environment({"LLAMA_API_KEY": "mine"}, api_key=None, mark="m")
     assert env["LLAMA_API_KEY"] == "mine"
+
+
+def test_variables_that_a_manifest_names_as_secrets_are_left_out() -> None:
+    assert without_secrets({"A": "1", "CHAT_KEY": "x"}, ["CHAT_KEY", "NOT_SET"]) == {"A": "1"}
 
 
 def test_probes_ask_in_bus_order_and_without_settings() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from framework.manifest.load import Loaded, check_text
 from framework.values.manifest import Manifest
+from framework.values.override import Override
 from framework.values.problem import Problem
 from framework.values.request import ModelRequest
 
@@ -71,8 +72,9 @@ def read(
     path: Path = Path("/nowhere/serve.toml"),
     overrides: Mapping[str, str] | None = None,
 ) -> Reading:
-    """Read a text as if it stood in `path`."""
-    return Reading(check_text(path, text, environ or {}, overrides=overrides))
+    """Read a text as if it stood in `path`; `overrides` are those of variables."""
+    given = {key: Override(value, f"PADDOCK_{key.upper()}") for key, value in (overrides or {}).items()}
+    return Reading(check_text(path, text, environ or {}, overrides=given))
 
 
 def read_model(keys: str) -> Reading:

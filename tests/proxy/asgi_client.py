@@ -80,13 +80,14 @@ def start_call(
     method: str = "POST",
     headers: dict[str, str] | None = None,
     chunks: list[bytes] | None = None,
+    whole: bool = True,
 ) -> AsgiCall:
-    """Begin a request; `body` is sent as JSON, or `chunks` as they are."""
+    """Begin a request; `body` is sent as JSON, or `chunks` as they are. Unless `whole` they never end."""
     call = AsgiCall()
     call.reading.set()
     parts = chunks if chunks is not None else [b"" if body is None else json.dumps(body).encode()]
     pending = [
-        {"type": "http.request", "body": part, "more_body": number < len(parts)}
+        {"type": "http.request", "body": part, "more_body": number < len(parts) or not whole}
         for number, part in enumerate(parts, 1)
     ]
 

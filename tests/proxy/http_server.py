@@ -1,4 +1,4 @@
-"""The endpoint on a real socket, for real clients."""
+"""An application behind the listener's own server, for real clients."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import uvicorn
 from starlette.types import ASGIApp
 
-from tests.support.waiting import eventually, unused_port
+from framework.http_limits import HttpLimits
+from framework.listener import HttpServer, Listening
+from framework.values.manifest import Listener
+from tests.support.waiting import eventually
+
+LIMITS = HttpLimits()
 
 
 @asynccontextmanager
-async def served(app: ASGIApp) -> AsyncIterator[str]:
+async def served(app: ASGIApp, limits: HttpLimits = LIMITS) -> AsyncIterator[str]:
     """Serve an application on loopback; its address, without a path."""
-    port = unused_port()
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, lifespan="off")
-    server = uvicorn.Server(config)
-    # The test runner has signal handlers of its own.
-    task = asyncio.create_task(server._serve())
+    listening = Listening.open(Listener("127.0.0.1", 0))
+    server = HttpServer(app, limits)
+    task = asyncio.create_task(server.serve([listening.socket]))
     await eventually(lambda: server.started, what="the server")
-    yield f"http://127.0.0.1:{port}"
+    yield f"http://{listening.address}"
     server.should_exit = True
     server.force_exit = True
     await task

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from starlette.types import Message
 
 from framework.proxy.body import DEEPEST_NESTING, parse_object, read_object
+from framework.proxy.body_budget import BodyBudget
 from framework.proxy.errors import ClientGone, ProxyError
 
 JSON = {"content-type": "application/json"}
@@ -33,7 +34,8 @@ def part(body: bytes, *, more: bool = False) -> Message:
 
 
 async def read(*messages: Message, headers: dict[str, str] = JSON, limit: int = 100) -> object:
-    return await read_object(receiving(*messages), headers, limit_bytes=limit, silence_s=0.05)
+    share = BodyBudget().share()
+    return await read_object(receiving(*messages), headers, limit_bytes=limit, silence_s=0.05, share=share)
 
 
 @pytest.mark.parametrize(

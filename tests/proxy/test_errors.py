@@ -17,6 +17,7 @@ from framework.proxy.errors import (
     refused_lease,
     revoked_lease,
 )
+from framework.proxy.public_reason import without_paths
 from framework.runtime.lease import LeaseRefused, RefusalCode, RevokeCode
 from framework.values.instance import LoadProgress
 from framework.values.reason import Reason
@@ -43,7 +44,7 @@ def test_reason_and_progress_are_shown_where_they_exist() -> None:
     refused = LeaseRefused(
         "model_load_failed",
         "It did not start.",
-        reason=Reason("model_missing", "No file.", evidence={"path": Path("/x")}),
+        reason=Reason("model_missing", "No file.", evidence={"exit_code": 1}),
         progress=LoadProgress("mapping", 1, 4, 0.25, "a.gguf", 3.0),
     )
     body = json.loads(envelope(refused_lease(refused), "req-1"))["error"]
@@ -52,7 +53,7 @@ def test_reason_and_progress_are_shown_where_they_exist() -> None:
         "message": "No file.",
         "remedy": "",
         "severity": "info",
-        "evidence": {"path": "/x"},
+        "evidence": {},
     }
     assert body["progress"] == {
         "phase": "mapping",
@@ -62,6 +63,35 @@ def test_reason_and_progress_are_shown_where_they_exist() -> None:
         "file": "a.gguf",
         "eta_s": 3.0,
     }
+
+
+def test_no_path_of_this_machine_reaches_a_client() -> None:
+    model, engine = Path("/home/op/my models/a.gguf"), "/opt/llama.cpp/bin/llama-server"
+    reason = Reason(
+        "model_missing",
+        f"The file {model} does not exist; {engine} said so.",
+        "Correct source in /etc/paddock/serve.toml.",
+        "error",
+        {"path": model},
+    )
+    text = f"Model 'm' failed to load: {reason.message}"
+    body = envelope(refused_lease(LeaseRefused("model_load_failed", text, reason=reason)), "r").decode()
+    for secret in ("home", "my models", "/opt", "/etc"):
+        assert secret not in body
+    error = json.loads(body)["error"]
+    assert error["message"] == (
+        "Model 'm' failed to load: The file a.gguf does not exist; llama-server said so."
+    )
+    assert error["reason"]["remedy"] == "Correct source in serve.toml."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["12 tokens/s of 3/4", "see http://127.0.0.1:8080/v1/models", "engines/x.binary", "and/or"],
+    ids=["units", "address", "key", "words"],
+)
+def test_what_is_no_path_stays(text: str) -> None:
+    assert without_paths(text) == text
 
 
 @pytest.mark.parametrize(
@@ -79,6 +109,7 @@ def test_every_refusal_of_a_lease_has_its_status(code: RefusalCode, status: int)
 def test_every_revocation_is_unavailable(code: RevokeCode) -> None:
     error = revoked_lease(code)
     assert (error.code, error.status, error.type) == (code, 503, "unavailable_error")
+    assert error.headers == {"retry-after": "5"}
 
 
 @pytest.mark.parametrize(("seconds", "header"), [(0.0, "1"), (0.2, "1"), (1.0, "1"), (4.1, "5")], ids=str)

@@ -92,4 +92,8 @@ def test_nearest_names_are_at_most_three() -> None:
 
 
 def test_names_are_shown_in_plain_text() -> None:
-    assert shown('a"\u202e\n') == '"a\\"\\u202e\\n"'
+    assert shown('a"\\\u202e\n') == '"a\\"\\\\\\u202e\\x0a"'
+
+
+def test_letters_of_any_script_are_shown_as_they_are() -> None:
+    assert shown("\u6f22\u5b57") == '"\u6f22\u5b57"'

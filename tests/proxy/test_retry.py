@@ -141,7 +141,7 @@ async def test_a_retry_that_gets_no_instance_says_why(world: World) -> None:
         (RetryVerdict(False, "connection_lost", 10.0), 502, "connection_lost", "10"),
         (RetryVerdict(False, "instance_restarting", 7.2), 503, "instance_restarting", "8"),
         (RetryVerdict(False, "instance_restarting"), 503, "instance_restarting", "1"),
-        (RetryVerdict(False, "model_unloaded"), 503, "model_unloaded", None),
+        (RetryVerdict(False, "model_unloaded"), 503, "model_unloaded", "5"),
     ],
     ids=["lost", "lost-but-replaced-soon", "restarting", "restarting-now", "unloaded"],
 )

@@ -13,6 +13,7 @@ import pytest
 from tests.proxy.http_server import served
 from tests.proxy.scripted_engine import Call, piece
 from tests.proxy.world import HELLO, World
+from tests.support.waiting import eventually
 
 LATENCY_S = 0.2
 
@@ -40,6 +41,7 @@ async def stream_for_ever(call: Call) -> None:
     await call.closed.wait()
 
 
+# A half-close counts as leaving: until something is written `close` is the same FIN; a cancel cannot wait.
 @pytest.mark.parametrize("how", ["close", "reset", "half-close"])
 async def test_a_broken_connection_closes_the_one_behind_it(world: World, url: str, how: str) -> None:
     world.engine.default = stream_for_ever
@@ -56,6 +58,42 @@ async def test_a_broken_connection_closes_the_one_behind_it(world: World, url: s
     await asyncio.wait_for(world.engine.calls[0].closed.wait(), 5)
     assert time.monotonic() - left < LATENCY_S
     writer.close()
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+async def test_leaving_is_seen_behind_requests_that_wait(world: World, url: str, streamed: bool) -> None:
+    world.engine.default = stream_for_ever
+    _, writer = await connect(url)
+    writer.write(request(json.dumps({**HELLO, "stream": streamed}).encode()))
+    await eventually(lambda: world.engine.calls)
+    writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
+    await writer.drain()
+    await asyncio.sleep(0.05)
+    left = time.monotonic()
+    writer.close()
+    await asyncio.wait_for(world.engine.calls[0].closed.wait(), 5)
+    assert time.monotonic() - left < LATENCY_S
+
+
+async def test_a_body_that_comes_with_an_offer_to_upgrade_is_read(url: str) -> None:
+    upgrade = {"connection": "upgrade, http2-settings", "upgrade": "h2c", "http2-settings": "AAMAAABk"}
+    async with httpx.AsyncClient(base_url=url) as client:
+        for _ in range(2):
+            answer = await client.post("/v1/chat/completions", json=HELLO, headers=upgrade)
+            assert answer.status_code == 200
+
+
+async def test_a_target_with_a_foreign_host_is_judged_by_it(url: str) -> None:
+    reader, writer = await connect(url)
+    writer.write(b"GET http://evil.example/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 403 ")
+    writer.close()
+
+
+async def test_health_is_told_under_any_name(url: str) -> None:
+    async with httpx.AsyncClient(base_url=url) as client:
+        answer = await client.get("/health", headers={"host": "evil.example"})
+    assert answer.status_code == 200
 
 
 async def test_one_connection_serves_many_requests(url: str) -> None:

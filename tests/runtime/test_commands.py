@@ -96,6 +96,44 @@ async def test_a_refused_edit_during_a_drain_leaves_the_old_one_serving(
     second.release()
 
 
+async def test_taking_back_a_refused_edit_leaves_the_serving_process_alone(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    engine = fake_engine()
+    request = request_for(engine, tiny_gguf)
+    rig.declare(request)
+    old = await rig.until("m", State.READY)
+    rig.declare(changed(request, source=replace(request.source, path=tmp_path / "gone.gguf")))
+    await eventually(lambda: "replacement_failed" in rig.kinds("m"))
+    shown = rig.instance("m").last_error
+    assert shown is not None
+    assert "still serve" in shown.message
+    rig.declare(request)
+    await asyncio.sleep(0.5)
+    view = rig.instance("m")
+    assert (view.state, view.pid, view.last_error) == (State.READY, old.pid, None)
+    assert len(engine.starts()) == 1
+
+
+async def test_taking_back_an_edit_while_it_waits_for_a_drain_keeps_the_process(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine()
+    request = request_for(engine, tiny_gguf)
+    rig.declare(request)
+    old = await rig.until("m", State.READY)
+    lease = await rig.fleet.acquire("m")
+    rig.declare(changed(request, n_ctx=2048))
+    await rig.until("m", State.DRAINING)
+    rig.declare(request)
+    await rig.until("m", State.READY)
+    lease.release()
+    await asyncio.sleep(0.5)
+    view = rig.instance("m")
+    assert (view.state, view.pid) == (State.READY, old.pid)
+    assert len(engine.starts()) == 1
+
+
 async def test_load_during_a_drain_calls_the_drain_off(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:

@@ -124,16 +124,38 @@ async def test_an_optional_flag_that_the_build_refuses_is_dropped(
     assert "--metrics" not in engine.starts()[-1]["argv"]
 
 
-async def test_a_refused_flag_of_the_user_fails_with_its_name_and_no_retry(
+async def test_an_unknown_flag_of_the_user_is_refused_with_the_nearest_before_any_start(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:
-    engine = fake_engine(reject_flags=["--nonsense"])
-    rig.declare(request_for(engine, tiny_gguf, extra_args=("--nonsense",)))
+    engine = fake_engine()
+    rig.declare(request_for(engine, tiny_gguf, extra_args=("--no-warmupp",)))
     view = await rig.until("m", State.FAILED)
     assert view.last_error is not None
     assert view.last_error.code == "user_flag_rejected"
-    assert "--nonsense" in view.last_error.message
+    assert "--no-warmupp" in view.last_error.message
+    assert "--no-warmup?" in view.last_error.remedy
+    assert engine.starts() == []
+
+
+async def test_a_flag_that_only_the_start_refuses_fails_with_its_name_and_no_retry(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(reject_flags=["--no-warmup"])
+    rig.declare(request_for(engine, tiny_gguf, extra_args=("--no-warmup",)))
+    view = await rig.until("m", State.FAILED)
+    assert view.last_error is not None
+    assert view.last_error.code == "user_flag_rejected"
+    assert "--no-warmup" in view.last_error.message
     assert len(engine.starts()) == 1
+
+
+async def test_a_program_that_is_no_llama_server_is_named_before_any_start(
+    rig: FleetRig, tiny_gguf: Path
+) -> None:
+    rig.declare(request_for(Path("/bin/cat"), tiny_gguf))
+    view = await rig.until("m", State.FAILED)
+    assert view.last_error is not None
+    assert view.last_error.code == "not_an_engine"
 
 
 async def test_a_removed_flag_of_the_user_is_refused_with_the_replacement_before_any_start(

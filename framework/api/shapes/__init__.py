@@ -8,22 +8,24 @@ from framework.api.shapes.answers import (
     engine_json,
     engines_json,
     manifest_json,
-    problem_json,
 )
 from framework.api.shapes.basic import at, device_json, event_json, plain, reason_json
-from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
-from framework.api.shapes.status import (
+from framework.api.shapes.instance import (
+    attempt_json,
+    exit_json,
     instance_json,
-    model_json,
     progress_json,
-    queue_json,
     slot_json,
     speculation_json,
-    status_json,
+    started_argv,
 )
+from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
+from framework.api.shapes.status import model_json, queue_json, status_json
+from framework.values.problem import as_json as problem_json
 
 __all__ = [
     "at",
+    "attempt_json",
     "check_json",
     "device_json",
     "devices_json",
@@ -32,6 +34,7 @@ __all__ = [
     "engine_json",
     "engines_json",
     "event_json",
+    "exit_json",
     "instance_json",
     "instance_plan_json",
     "manifest_json",
@@ -45,5 +48,6 @@ __all__ = [
     "refused_plan_json",
     "slot_json",
     "speculation_json",
+    "started_argv",
     "status_json",
 ]

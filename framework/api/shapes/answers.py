@@ -7,26 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer
-from framework.api.shapes.basic import device_json, optional_reason_json, plain, reason_json
+from framework.api.shapes.basic import device_json, optional_at, optional_reason_json, plain, reason_json
 from framework.values.action import FieldChange, ModelAction
 from framework.values.engine import Capabilities
 from framework.values.problem import Problem
-
-
-def problem_json(problem: Problem) -> dict[str, Any]:
-    """One finding with its place, counted from 1."""
-    return {
-        "code": problem.code,
-        "severity": problem.severity,
-        "file": problem.file,
-        "line": problem.line,
-        "column": problem.column,
-        "path": problem.path,
-        "message": problem.message,
-        "found": problem.found,
-        "allowed": problem.allowed,
-        "suggestion": problem.suggestion,
-    }
+from framework.values.problem import as_json as problem_json
 
 
 def check_json(path: Path, sha256: str, problems: Iterable[Problem]) -> dict[str, Any]:
@@ -76,8 +61,9 @@ def engines_json(answers: Iterable[EngineAnswer]) -> dict[str, Any]:
 
 
 def devices_json(answer: DevicesAnswer) -> dict[str, Any]:
-    """All devices, and why some engine could not say which it sees."""
+    """All devices, when they were listed, and why some engine could not say which it sees."""
     return {
+        "sampled_at": optional_at(answer.sampled_at),
         "devices": [device_json(device) for device in answer.devices],
         "reasons": [reason_json(reason) for reason in answer.reasons],
     }

@@ -12,7 +12,7 @@ from typing import Any
 from framework.engines.redaction import redact_argv, redact_environment
 from framework.values.device import Device
 from framework.values.event import Event
-from framework.values.reason import Reason
+from framework.values.reason import Reason, as_json
 
 # Names under which values hold environments and command lines, wherever they are nested.
 ENVIRONMENT_NAMES = frozenset({"env", "environment"})
@@ -50,14 +50,8 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 def reason_json(reason: Reason) -> dict[str, Any]:
-    """13 §1."""
-    return {
-        "code": reason.code,
-        "message": reason.message,
-        "remedy": reason.remedy,
-        "severity": reason.severity,
-        "evidence": plain(reason.evidence),
-    }
+    """13 §1, with all the evidence."""
+    return as_json(reason, plain(reason.evidence))
 
 
 def optional_reason_json(reason: Reason | None) -> dict[str, Any] | None:
@@ -66,14 +60,20 @@ def optional_reason_json(reason: Reason | None) -> dict[str, Any] | None:
 
 
 def device_json(device: Device) -> dict[str, Any]:
-    """A device of 13 §2."""
+    """A device of 13 §2, with what the engine calls it."""
     return {
         "name": device.name,
         "kind": device.kind,
         "total_bytes": device.total_bytes,
         "free_bytes": device.free_bytes,
         "pool": device.pool,
+        "description": device.description,
     }
+
+
+def optional_at(moment: datetime | None) -> str | None:
+    """A time, or null."""
+    return None if moment is None else at(moment)
 
 
 def event_json(event: Event) -> dict[str, Any]:

@@ -7,12 +7,15 @@ from typing import Any
 from framework.api.answers import PlanAnswer, RefusedInstance
 from framework.api.shapes.basic import device_json, optional_reason_json, reason_json
 from framework.engines.redaction import redact_argv, redact_environment
+from framework.values.device import HOST_NAME
 from framework.values.plan import FitPlan, LaunchPlan, SpecDecision
 from framework.values.request import ModelRequest
 
 AUTO = "auto"
 # What llama-server keeps its cache in when no type is passed (15 §2).
 ENGINE_CACHE_TYPE = "f16"
+# What a pool calls host memory (01 §1); as a device it is HOST_NAME.
+HOST_POOL_WORD = "cpu"
 
 
 def plan_json(answer: PlanAnswer) -> dict[str, Any]:
@@ -77,6 +80,13 @@ def granted_cache_json(cache_types: tuple[str | None, str | None]) -> dict[str, 
     return {"k": key or ENGINE_CACHE_TYPE, "v": value or ENGINE_CACHE_TYPE}
 
 
+def granted_devices(plan: LaunchPlan) -> tuple[str, ...]:
+    """Names of the devices that the model may use; none where the engine chooses among those of the pool."""
+    if plan.fit.budget_bytes:
+        return tuple(sorted(plan.fit.budget_bytes))
+    return (HOST_NAME,) if set(plan.request.pool.devices) == {HOST_POOL_WORD} else ()
+
+
 def _planned_json(instance: LaunchPlan | RefusedInstance) -> dict[str, Any]:
     if isinstance(instance, RefusedInstance):
         return refused_plan_json(instance)
@@ -102,7 +112,7 @@ def _granted_json(plan: LaunchPlan) -> dict[str, Any]:
         "kv_cache": granted_cache_json(plan.cache_types),
         "speculation": plan.spec.resolved,
         "offload": _offload_json(plan.request),
-        "devices": sorted(plan.fit.budget_bytes),
+        "devices": list(granted_devices(plan)),
     }
 
 

@@ -1,4 +1,4 @@
-"""What runs now as JSON: pools, models, instances, slots, speculation (13 §5)."""
+"""What runs now as JSON: the manifest in force, pools and their devices, models (13 §5)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from framework.api.shapes.answers import problem_json
-from framework.api.shapes.basic import at, optional_reason_json, plain, reason_json
-from framework.api.shapes.plan import asked_speculation, granted_cache_json, instance_plan_json
+from framework.api.answers import DevicesAnswer
+from framework.api.shapes.basic import at, optional_at
+from framework.api.shapes.instance import instance_json
 from framework.reconcile.current import CurrentManifest
 from framework.values.device import Device
-from framework.values.instance import InstanceView, LoadProgress, ModelView, QueueView, Slot, State
-from framework.values.plan import LaunchResult
-from framework.values.reason import Reason
+from framework.values.instance import ModelView, QueueView
+from framework.values.problem import as_json as problem_json
 from framework.values.request import ModelSource, PoolLimits
-
-# 07 §3.9: the differences at start that count as drift of a running instance.
-DRIFT_CODES = frozenset({"cpu_fallback", "context_lowered"})
-SERVING = frozenset({State.READY, State.DRAINING, State.STOPPING})
 
 
 def status_json(
@@ -26,15 +21,16 @@ def status_json(
     since: datetime,
     current: CurrentManifest,
     models: Iterable[ModelView],
-    devices: Iterable[Device] = (),
+    devices: DevicesAnswer,
 ) -> dict[str, Any]:
     """Everything. `devices` are those last listed; no process is started to fill a status."""
-    views, known = tuple(models), tuple(devices)
+    views = tuple(models)
     return {
         "version": version,
         "since_at": at(since),
         "manifest": _manifest_json(current),
-        "pools": [_pool_json(pool, views, known) for pool in current.manifest.pools.values()],
+        "devices_sampled_at": optional_at(devices.sampled_at),
+        "pools": [_pool_json(pool, views, devices.devices) for pool in current.manifest.pools.values()],
         "models": [model_json(view) for view in views],
     }
 
@@ -44,38 +40,19 @@ def model_json(view: ModelView) -> dict[str, Any]:
     request = view.request
     return {
         "name": request.id,
+        "display_name": request.live.display_name,
         "aliases": list(request.live.aliases),
         "source": source_text(request.source),
+        "pool": request.pool.name,
         "load": request.live.load,
+        "unload_after_s": request.live.idle_after_s,
+        "replicas": request.live.replicas,
         "state": view.state.value,
         "replacing": view.replacing,
+        "removed": view.removed,
+        "stopped_by_command": view.stopped_by_command,
         "queue": queue_json(view.queue),
         "instances": [instance_json(instance) for instance in view.instances],
-    }
-
-
-def instance_json(view: InstanceView) -> dict[str, Any]:
-    """One instance. Asked and granted stand in `plan`, what the process turned out to do in `running`."""
-    degradations = view.result.degradations if view.result is not None else ()
-    return {
-        "replica": view.replica,
-        "generation": view.generation,
-        "engine": view.request.engine.name,
-        "state": view.state.value,
-        "pid": view.pid,
-        "port": view.port,
-        "since_at": at(view.since),
-        "restarts": view.restarts,
-        "progress": progress_json(view.progress),
-        "drift": [reason_json(reason) for reason in degradations if reason.code in DRIFT_CODES],
-        "degradations": [reason_json(reason) for reason in degradations if reason.code not in DRIFT_CODES],
-        "inflight": view.inflight,
-        "plan": None if view.plan is None else instance_plan_json(view.plan),
-        "running": _running_json(view),
-        "slots": [slot_json(slot) for slot in view.slots],
-        "speculation": speculation_json(view),
-        "tokens_per_s": {"prompt": view.prompt_tokens_per_s, "generation": view.generation_tokens_per_s},
-        "last_error": optional_reason_json(view.last_error),
     }
 
 
@@ -89,61 +66,6 @@ def queue_json(queue: QueueView) -> dict[str, Any]:
     }
 
 
-def progress_json(progress: LoadProgress | None) -> dict[str, Any] | None:
-    """How far a load has come; null when nothing loads."""
-    if progress is None:
-        return None
-    return {
-        "phase": progress.phase,
-        "file": progress.file,
-        "loaded_bytes": progress.loaded_bytes,
-        "total_bytes": progress.total_bytes,
-        "fraction": progress.fraction,
-        "eta_s": progress.eta_s,
-    }
-
-
-def slot_json(slot: Slot) -> dict[str, Any]:
-    """One slot as last sampled."""
-    return {
-        "id": slot.id,
-        "state": slot.state,
-        "context_tokens": slot.context_tokens,
-        "context_limit": slot.context_limit,
-        "prompt_tokens": slot.prompt_tokens,
-        "prompt_done": slot.prompt_done,
-        "generated": slot.generated,
-        "tokens_per_s": slot.tokens_per_s,
-        "draft": None if slot.draft is None else plain(slot.draft),
-        "request_id": slot.request_id,
-        "stale_s": slot.stale_s,
-    }
-
-
-def speculation_json(view: InstanceView) -> dict[str, Any]:
-    """Asked, resolved and running speculation; what was not measured is null (05 §1)."""
-    plan, result = view.plan, _live_result(view)
-    notes: tuple[Reason, ...] = plan.spec.notes if plan is not None else ()
-    return {
-        "asked": view.request.spec.mode if plan is None else asked_speculation(plan),
-        "resolved": None if plan is None else plan.spec.resolved,
-        "running": None if result is None else result.speculation,
-        "chained": False,
-        "depth": None,
-        "depth_source": None,
-        "drafter": None,
-        "reason": None if plan is None else optional_reason_json(plan.spec.reason),
-        "notes": [reason_json(note) for note in notes],
-        "drafted": None,
-        "accepted": None,
-        "acceptance": None,
-        "drafted_by_position": [],
-        "accepted_by_position": [],
-        "speedup": None,
-        "baseline_tokens_per_s": None,
-    }
-
-
 def source_text(source: ModelSource) -> str:
     """A source in the form the manifest takes."""
     if source.path is not None:
@@ -154,12 +76,16 @@ def source_text(source: ModelSource) -> str:
 
 
 def _manifest_json(current: CurrentManifest) -> dict[str, Any]:
-    problems = [problem_json(problem) for problem in current.problems]
+    """`error` is about a text that was refused; a text that was taken may have `warnings` all the same."""
+    problems = current.problems
+    errors = [problem_json(problem) for problem in problems if problem.severity == "error"]
     return {
         "path": str(current.manifest.path),
         "sha256": current.manifest.sha256,
         "loaded_at": at(current.loaded_at),
-        "error": {"problems": problems} if problems else None,
+        "error": {"problems": errors} if errors else None,
+        "warnings": [problem_json(problem) for problem in problems if problem.severity == "warning"],
+        "notices": list(current.server_notices),
     }
 
 
@@ -169,7 +95,7 @@ def _pool_json(pool: PoolLimits, views: tuple[ModelView, ...], devices: tuple[De
             "model": instance.model,
             "replica": instance.replica,
             "planned_bytes": None,
-            "idle_s": None,
+            "idle_s": instance.idle_s,
             "pinned": False,
             "next_to_evict": False,
         }
@@ -192,23 +118,4 @@ def _pool_json(pool: PoolLimits, views: tuple[ModelView, ...], devices: tuple[De
         ],
         "foreign_bytes": None,
         "residents": residents,
-    }
-
-
-def _live_result(view: InstanceView) -> LaunchResult | None:
-    """What the process turned out to do; it outlasts the process (07 §5.7), which then does nothing."""
-    alive = view.state in SERVING and view.result is not None and view.result.outcome == "ready"
-    return view.result if alive else None
-
-
-def _running_json(view: InstanceView) -> dict[str, Any] | None:
-    result = _live_result(view)
-    if result is None:
-        return None
-    return {
-        "context": result.context,
-        "slots": result.slots,
-        "kv_cache": granted_cache_json(view.plan.cache_types if view.plan else view.request.cache_type),
-        "speculation": result.speculation,
-        "offloaded": result.offload,
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from framework.api.shapes.plan import granted_cache_json
-from framework.dashboard.formats import UNKNOWN, counted
+from framework.api.shapes.plan import granted_cache_json, granted_devices
 from framework.dashboard.pages.instance_facts import offload_text
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan, LaunchResult
 from framework.values.request import ModelRequest
+from framework.values.units_text import UNKNOWN, counted
 
 AUTO = "automatic"
 
@@ -62,10 +62,17 @@ def _ready(result: LaunchResult | None) -> LaunchResult | None:
     return result if result is not None and result.outcome == "ready" else None
 
 
+def _planned_context(plan: LaunchPlan | None) -> str:
+    if plan is None or plan.context:
+        return counted(plan.context, "token") if plan is not None else UNKNOWN
+    if plan.context_train:
+        return f"what fits, at most {counted(plan.context_train, 'token')}"
+    return "what fits"
+
+
 def _context(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
     asked = counted(request.n_ctx, "token") if request.n_ctx else AUTO
-    planned = counted(plan.context, "token") if plan is not None and plan.context else "the model's own"
-    granted = planned if plan is not None else UNKNOWN
+    granted = _planned_context(plan)
     running = counted(result.context, "token") if result is not None and result.context else UNKNOWN
     return asked, granted, running
 
@@ -95,7 +102,7 @@ def _speculation(request: ModelRequest, plan: LaunchPlan | None, result: LaunchR
 
 def _devices(request: ModelRequest, plan: LaunchPlan | None) -> Texts:
     pool = ", ".join(AUTO if name == "auto" else name for name in request.pool.devices)
-    planned = ", ".join(sorted(plan.fit.budget_bytes)) if plan is not None else ""
+    planned = ", ".join(granted_devices(plan)) if plan is not None else ""
     granted = UNKNOWN if plan is None else planned or "the engine decides"
     return f"pool {request.pool.name}: {pool}", granted, UNKNOWN
 

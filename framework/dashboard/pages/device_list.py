@@ -1,4 +1,4 @@
-"""Devices and their memory as last listed. Pure; the list itself is taken by `device_sample`."""
+"""Devices and their memory as last listed. Pure; when to list again is for `device_watch`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ class DeviceList:
     listed_at: datetime | None
 
 
-def device_list_of(answer: DevicesAnswer | None, listed_at: datetime | None) -> DeviceList:
-    """The devices of an answer, None for no answer yet."""
-    if answer is None:
-        return DeviceList((), (), None)
-    return DeviceList(tuple(_row(device) for device in answer.devices), answer.reasons, listed_at)
+def device_list_of(answer: DevicesAnswer) -> DeviceList:
+    """The devices of an answer."""
+    return DeviceList(tuple(_row(device) for device in answer.devices), answer.reasons, answer.sampled_at)
 
 
 def _row(device: Device) -> DeviceRow:

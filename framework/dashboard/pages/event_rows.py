@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from framework.api.shapes import plain
-from framework.dashboard.formats import duration, size
 from framework.dashboard.states import Tone
 from framework.dashboard.urls import model_url
 from framework.telemetry.events import WARNINGS
 from framework.values.event import Event
 from framework.values.reason import Reason, Severity
+from framework.values.units_text import duration, size
 
 GOOD = frozenset({"ready", "replaced", "manifest_loaded", "slots_restored"})
 TONES: dict[Severity, Tone] = {"error": "bad", "warning": "wait", "info": "idle"}
@@ -64,7 +64,7 @@ def event_row(event: Event) -> EventRow:
         tone=tone,
         icon=icons[tone],
         reason=event.reason,
-        data=fact_texts(event.data),
+        data=fact_texts(_beside(event.data, event.reason)),
     )
 
 
@@ -76,6 +76,12 @@ def newest_first(events: Iterable[Event]) -> tuple[EventRow, ...]:
 def fact_texts(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Named facts as short texts: secrets hidden, bytes and seconds with their unit."""
     return tuple(_fact(name, value) for name, value in facts.items())
+
+
+def _beside(data: Mapping[str, Any], reason: Reason | None) -> dict[str, Any]:
+    """What of an event its reason does not show already."""
+    shown = reason.evidence if reason is not None else {}
+    return {name: value for name, value in data.items() if name not in shown or shown[name] != value}
 
 
 def _fact(name: str, value: Any) -> tuple[str, str]:

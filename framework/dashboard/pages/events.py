@@ -13,8 +13,6 @@ from framework.dashboard.urls import with_query
 from framework.values.event import Event
 
 PAGE_ROWS = 50
-# More than the log keeps in any real setting: whoever looks far back looks through all of it.
-ALL_EVENTS = 1_000_000
 # The newest events that the log keeps for one model; more is never there to be skipped over.
 EXPORT_ROWS = 1000
 KINDS = tuple(sorted(EVENT_KINDS))

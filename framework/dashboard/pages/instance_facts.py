@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from framework.dashboard.formats import UNKNOWN, counted, share
+from framework.dashboard.formats import share
 from framework.values.instance import InstanceView, LoadProgress, ModelView, State
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest
+from framework.values.units_text import UNKNOWN, counted
 
 PHASES: dict[str, str] = {"fetching": "fetching", "mapping": "reading", "ready": "read"}
 # Steps of a progress bar that can be seen; finer ones would only be sent.

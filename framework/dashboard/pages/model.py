@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from framework.api.shapes.status import source_text
-from framework.dashboard.formats import duration
 from framework.dashboard.pages.compare import CompareTable, compare_table
 from framework.dashboard.pages.event_rows import RecentEvents
 from framework.dashboard.pages.ids import element_id
@@ -36,6 +35,7 @@ from framework.dashboard.urls import model_url
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.reason import Reason
 from framework.values.request import LoadMode, ModelRequest
+from framework.values.units_text import duration
 
 LOAD_MODES: dict[LoadMode, str] = {
     "at-start": "when Paddock starts",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from framework.api.shapes import started_argv
 from framework.engines.command_line import fill_line
 from framework.engines.redaction import redact_argv
+from framework.runtime.failures import describe_exit
 from framework.values.instance import ExitInfo, InstanceView
 from framework.values.plan import Attempt, LaunchPlan
 
@@ -93,12 +94,15 @@ def process_facts(element: str, instance: InstanceView) -> ProcessFacts:
 
 
 def command_line(element: str, instance: InstanceView) -> CommandLine | None:
-    """The command line of an instance's plan, ready for a shell; None before there is a plan."""
+    """The line an instance was started with, else that of its plan, ready for a shell; None before a plan."""
     plan = instance.plan
     if plan is None:
         return None
-    argv = plan.argv if instance.port is None else fill_line(plan.sections, port=instance.port)
-    return CommandLine(element, shlex.join(redact_argv(argv)), _variables(plan))
+    argv = started_argv(instance)
+    if argv is None:
+        planned = plan.argv if instance.port is None else fill_line(plan.sections, port=instance.port)
+        argv = redact_argv(planned)
+    return CommandLine(element, shlex.join(argv), _variables(plan))
 
 
 def attempt_list(element: str, attempts: Sequence[Attempt]) -> AttemptList:
@@ -111,19 +115,7 @@ def exit_text(info: ExitInfo | None) -> str:
     if info is None:
         return ""
     kind = "as planned" if info.planned else "unexpectedly"
-    return f"{code_text(info.code)}, {kind}, after {info.seconds_ready:.0f} s ready"
-
-
-def code_text(code: int | None) -> str:
-    """An exit code, or the name of the signal that ended it."""
-    if code is None:
-        return "unknown exit code"
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"signal {-code} ({signal.Signals(-code).name})"
-    except ValueError:
-        return f"signal {-code}"
+    return f"{describe_exit(info.code)}, {kind}, after {info.seconds_ready:.0f} s ready"
 
 
 def _variables(plan: LaunchPlan) -> tuple[str, ...]:
@@ -137,8 +129,8 @@ def _attempt(attempt: Attempt) -> AttemptRow:
         change=RUNGS.get(attempt.rung, attempt.rung),
         outcome=OUTCOMES.get(attempt.outcome, attempt.outcome),
         good=attempt.outcome == "healthy",
-        exit="" if attempt.exit_code is None else code_text(attempt.exit_code),
+        exit="" if attempt.exit_code is None else describe_exit(attempt.exit_code),
         seconds=attempt.seconds,
-        log=str(attempt.log) if attempt.log is not None else "",
+        log=str(attempt.log),
         command=shlex.join(redact_argv(attempt.argv)),
     )

@@ -1,0 +1,129 @@
+"""Bring an instance from `pending` to the end of its ladder (06, 07 §2). Every fault becomes a failure.
+
+Called by runtime.replica, which decides what a failure means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from framework.runtime.instance import Instance
+from framework.runtime.ladder import Climb, Ladder
+from framework.runtime.launch import Running, Site
+from framework.runtime.private import make_private
+from framework.runtime.shielded import finish
+from framework.runtime.shop import Shop
+from framework.runtime.voice import Voice
+from framework.telemetry.events import utc_now
+from framework.values.instance import State
+from framework.values.plan import LaunchResult
+from framework.values.reason import Failure, Reason, Refused
+
+log = logging.getLogger(__name__)
+
+LOADING = frozenset({State.PENDING, State.FETCHING, State.PLANNING, State.STARTING})
+INTERNAL_ERROR = Reason(
+    "internal_error",
+    "Paddock itself failed while it started this model; the log has the details.",
+    "Report it with the log; `paddock reload` tries again.",
+    "error",
+)
+
+
+class Starting:
+    """Starts instances of one replica."""
+
+    def __init__(
+        self,
+        replica: int,
+        shop: Shop,
+        voice: Voice,
+        site: Callable[[Instance], Site],
+        changed: Callable[[], None],
+    ) -> None:
+        self._replica = replica
+        self._shop = shop
+        self._voice = voice
+        self._site = site
+        self._changed = changed
+
+    async def plan(self, instance: Instance, cause: str) -> Failure | None:
+        """Find out and plan; why not, where that is refused."""
+        instance.move(State.FETCHING, cause)
+        instance.move(State.PLANNING, "looking at files and engine")
+        self._changed()
+        try:
+            instance.plan = await self._shop.planner.plan(instance.request, self._replica)
+        except Refused as refusal:
+            return refusal.failure
+        except asyncio.CancelledError:
+            ended_early(instance)
+            raise
+        except Exception:
+            log.exception("%s: planning failed", instance.name)
+            return Failure(INTERNAL_ERROR)
+        self._voice.planned(instance.plan)
+        return None
+
+    async def climb(self, instance: Instance) -> Climb:
+        """All attempts of the ladder. A cancelled climb leaves a stopped instance and no process."""
+        instance.move(State.STARTING, "planned")
+        self._changed()
+        try:
+            return await self._climb(instance)
+        except asyncio.CancelledError:
+            await finish(self._clean(instance))
+            ended_early(instance)
+            raise
+        except Exception:
+            log.exception("%s: the start failed", instance.name)
+            return Climb(LaunchResult("failed", failure=Failure(INTERNAL_ERROR)), None)
+
+    async def _climb(self, instance: Instance) -> Climb:
+        if instance.plan is None:
+            raise RuntimeError(f"{instance.name} has no plan")
+        site = self._site(instance)
+        try:
+            await asyncio.to_thread(make_private, site.run_dir)
+        except OSError as error:
+            return Climb(LaunchResult("failed", failure=_no_run_dir(site.run_dir, error)), None)
+
+        def spawned(running: Running) -> None:
+            instance.running = running
+            self._changed()
+
+        ladder = Ladder(
+            instance.plan,
+            site,
+            log_stem=f"llama-{utc_now():%Y%m%dT%H%M%S}",
+            mark=f"{self._shop.state_id}:{instance.name}",
+            timeout_s=lambda: instance.request.live.load_timeout_s,
+            on_spawn=spawned,
+            on_attempt=self._voice.attempted,
+        )
+        return await ladder.climb()
+
+    async def _clean(self, instance: Instance) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._site(instance).run_dir, ignore_errors=True)
+
+
+def _no_run_dir(directory: Path, error: OSError) -> Failure:
+    reason = Reason(
+        "state_dir_unusable",
+        f"The state directory cannot be used: {directory}: {error.strerror}.",
+        "Free space or correct its rights; the model is tried again by itself.",
+        "error",
+        {"path": str(directory)},
+    )
+    return Failure(reason, retryable=True)
+
+
+def ended_early(instance: Instance) -> None:
+    """A start that was cancelled: its process is gone already (06 §12.9)."""
+    if instance.state in LOADING:
+        instance.running = None
+        instance.move(State.STOPPED, "cancelled")
