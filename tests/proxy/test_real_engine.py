@@ -101,7 +101,8 @@ async def test_log_probabilities(client: openai.AsyncOpenAI) -> None:
         extra_body=NO_EARLY_END,
     )
     assert answer.choices[0].logprobs is not None
-    assert len(answer.choices[0].logprobs.content or []) == 3
+    # The engine puts tokens that are parts of one character into one entry.
+    assert 1 <= len(answer.choices[0].logprobs.content or []) <= 3
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
