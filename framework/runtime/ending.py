@@ -5,8 +5,6 @@ Called by runtime.replica. Every step is bounded in time; clean-up runs whatever
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +71,7 @@ class Ending:
 
     async def clean(self, instance: Instance) -> None:
         """Remove the run directory."""
-        await asyncio.to_thread(shutil.rmtree, self._site(instance).run_dir, ignore_errors=True)
+        await self._site(instance).clean()
 
     async def _drain(self, instance: Instance, stop: Stop) -> None:
         began, inflight, cancelled = time.monotonic(), len(instance.leases), 0

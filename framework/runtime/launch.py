@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ class Site:
     run_dir: Path
     ports: PortTable
     client: EngineClient
+
+    async def clean(self) -> None:
+        """Remove the run directory; one that is gone already is fine."""
+        await asyncio.to_thread(shutil.rmtree, self.run_dir, ignore_errors=True)
 
 
 @dataclass(frozen=True)

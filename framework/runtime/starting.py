@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,7 +75,7 @@ class Starting:
         try:
             return await self._climb(instance)
         except asyncio.CancelledError:
-            await finish(self._clean(instance))
+            await finish(self._site(instance).clean())
             ended_early(instance)
             raise
         except Exception:
@@ -106,9 +105,6 @@ class Starting:
             on_attempt=self._voice.attempted,
         )
         return await ladder.climb()
-
-    async def _clean(self, instance: Instance) -> None:
-        await asyncio.to_thread(shutil.rmtree, self._site(instance).run_dir, ignore_errors=True)
 
 
 def _no_run_dir(directory: Path, error: OSError) -> Failure:

@@ -21,7 +21,7 @@ class Voice:
     """The events of one replica. `epoch` tells which command they belong to."""
 
     def __init__(self, events: EventLog, model: str, replica: int, epoch: Callable[[], int]) -> None:
-        self.events = events
+        self._events = events
         self._model = model
         self._replica = replica
         self._epoch = epoch
@@ -30,7 +30,7 @@ class Voice:
         self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
     ) -> None:
         """Record an event of this replica."""
-        self.events.record(
+        self._events.record(
             kind,
             message,
             model=self._model,
