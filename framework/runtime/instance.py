@@ -116,6 +116,13 @@ class Instance:
         """Whether a process of this instance exists."""
         return self.running is not None and self.running.child.alive
 
+    async def exit_seen(self, timeout_s: float) -> bool:
+        """Whether its process is over, waiting so long for it; what follows an exit has run when it is."""
+        if self.running is not None:
+            await asyncio.wait({self.running.child.exited}, timeout=timeout_s)
+            await asyncio.sleep(0)
+        return not self.process_alive
+
     @property
     def rest_s(self) -> float:
         """Seconds until the next start while one waits, else 0.0."""

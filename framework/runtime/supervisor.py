@@ -7,9 +7,6 @@ take effect at once and their work goes on in the replicas. Called by runtime.fl
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
-from dataclasses import dataclass, field
 from typing import Literal
 
 from framework.runtime import refusals
@@ -20,40 +17,20 @@ from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
 from framework.runtime.replica import Replica
 from framework.runtime.shop import Shop
+from framework.runtime.waiting_room import Wait, Waiter, WaitingRoom
 from framework.values.action import StopMode
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest, needs_another_start
 
-# 07 §9.2: what the exit of a dead child may take to be seen.
-EXIT_SEEN_S = 1.0
+# The kernel closes the sockets of a killed process one by one: for a moment its port takes connections after
+# the request's own was cut.
+PORT_OUTLIVES_S = 0.15
+# 07 §9.2: what the exit of a dead child may take to be seen, here on a machine that swaps.
+EXIT_SEEN_S = 3.0
 # Longer than this and the client had better come back than hold its connection (07 §9.2 step 8).
 SHORT_DELAY_S = 1.0
 RETRYABLE_KINDS = frozenset({"connect", "read", "write", "close", "protocol", "early_end"})
-
-
-@dataclass(frozen=True)
-class Wait:
-    """What a request waits for, and how long it may (08 §2.4): a first load, or the end of a swap."""
-
-    kind: Literal["load", "swap"]
-    limit_s: float
-
-
-@dataclass(eq=False)
-class Waiter:
-    """A request that waits for the model."""
-
-    kind: Literal["load", "swap"]
-    since_s: float = field(default_factory=time.monotonic)
-    phase_since_s: float = field(default_factory=time.monotonic)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def left_s(self, wait: Wait) -> float:
-        """Seconds it may still wait; each kind of wait has its own time."""
-        if wait.kind != self.kind:
-            self.kind, self.phase_since_s = wait.kind, time.monotonic()
-        return self.phase_since_s + wait.limit_s - time.monotonic()
 
 
 class Supervisor:
@@ -64,7 +41,7 @@ class Supervisor:
         self.removed = False
         self.stopped_by_command = False
         self._shop = shop
-        self._waiters: list[Waiter] = []
+        self._room = WaitingRoom(shop)
         self._rolling: asyncio.Task[None] | None = None
         self._last_replica: dict[str | None, int] = {}
         self.replicas = [self._replica(index) for index in range(request.live.replicas)]
@@ -171,14 +148,10 @@ class Supervisor:
                 if left_s <= 0:
                     progress = next((i.progress() for i in self._current()), None)
                     raise refusals.loading_too_long(self.request.id, progress, self._eta_s())
-                waiter.wake.clear()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(waiter.wake.wait(), left_s)
+                await waiter.woken(left_s)
         finally:
             if waiter is not None:
-                self._waiters.remove(waiter)
-                self._shop.waiting -= 1
-                self._shop.events.touch()
+                self._room.leave(waiter)
 
     async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
         """Whether a request that failed at `lease` may be tried once more (07 §9.2, numbered as there)."""
@@ -194,11 +167,10 @@ class Supervisor:
         if instance is None or not instance.serving:
             return self._after_exit(lease)
         # 6
-        if await accepts(lease.base_url):
-            return RetryVerdict(instance.serving)
-        if instance.running is not None:
-            await asyncio.wait({instance.running.child.exited}, timeout=EXIT_SEEN_S)
-            await asyncio.sleep(0)
+        if not await instance.exit_seen(PORT_OUTLIVES_S):
+            if await accepts(lease.base_url):
+                return RetryVerdict(instance.serving)
+            await instance.exit_seen(EXIT_SEEN_S)
         # 8, 9
         return self._after_exit(lease)
 
@@ -267,15 +239,11 @@ class Supervisor:
                 raise refusals.restarting(self.request.id, rest_s, self._last_error())
 
     def _queue(self, wait: Wait) -> Waiter:
-        waiting, limit = len(self._waiters), self.request.live.max_queue
-        over_all = self._shop.server.max_waiting
-        if waiting >= limit or self._shop.waiting >= over_all:
-            raise refusals.queue_full(self.request.id, waiting, limit, over_all, self._eta_s())
-        waiter = Waiter(wait.kind)
-        self._waiters.append(waiter)
-        self._shop.waiting += 1
-        self._shop.events.touch()
-        return waiter
+        limit = self.request.live.max_queue
+        if self._room.is_full(limit):
+            over_all = self._shop.server.max_waiting
+            raise refusals.queue_full(self.request.id, len(self._room), limit, over_all, self._eta_s())
+        return self._room.enter(wait)
 
     # What is known of a load
 
@@ -295,7 +263,7 @@ class Supervisor:
         """Called twice a second: a model that nobody uses stops."""
         live = self.request.live
         serving = [instance for instance in self._current() if instance.serving]
-        if live.load != "on-demand" or live.idle_after_s is None or not serving or self._waiters:
+        if live.load != "on-demand" or live.idle_after_s is None or not serving or len(self._room):
             return
         if any(instance.leases for instance in serving) or any(r.busy for r in self.replicas):
             return
@@ -347,8 +315,7 @@ class Supervisor:
         """Something changed: everybody who waits looks again; superfluous replicas that are gone go."""
         while len(self.replicas) > self.request.live.replicas and _is_gone(self.replicas[-1]):
             self.replicas.pop()
-        for waiter in self._waiters:
-            waiter.wake.set()
+        self._room.wake_all()
         self._shop.events.touch()
 
     def _serving(self) -> list[Instance]:
@@ -375,13 +342,11 @@ class Supervisor:
         """An immutable snapshot."""
         instances = tuple(view for replica in self.replicas for view in replica.views())
         states = {instance.state for instance in instances} or {State.STOPPED}
-        now = time.monotonic()
-        oldest = max((now - waiter.since_s for waiter in self._waiters), default=None)
         return ModelView(
             request=self.request,
             state=next(state for state in PUBLIC_ORDER if state in states),
             replacing=any(replica.incoming is not None for replica in self.replicas),
-            queue=QueueView(len(self._waiters), self.request.live.max_queue, oldest, self._eta_s()),
+            queue=QueueView(len(self._room), self.request.live.max_queue, self._room.oldest_s, self._eta_s()),
             instances=instances,
             removed=self.removed,
             going=any(replica.going for replica in self.replicas),

@@ -76,10 +76,11 @@ def test_twenty_first_requests_start_one_engine(
     assert len(engine.starts()) == 1
 
 
+@pytest.mark.parametrize("port_outlives_s", [0.0, 0.03])
 def test_a_crash_in_a_request_is_answered_and_the_next_one_succeeds(
-    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, port_outlives_s: float
 ) -> None:
-    engine = fake_engine(die_at_request=3, first_token_s=0.1)
+    engine = fake_engine(die_at_request=3, first_token_s=0.1, port_outlives_s=port_outlives_s)
     paddock = paddock_up(engine_table(engine) + model_table("a", tiny_gguf))
     paddock.wait_state("a", "ready")
     assert [chat(paddock, "a").status_code for _ in range(4)] == [200] * 4

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -151,8 +152,14 @@ class Server:
         return script.first_token_s if number == 0 else script.token_interval_s
 
     def _maybe_die(self) -> None:
-        if self.engine.generations == self.engine.script.die_at_request:
+        script = self.engine.script
+        if self.engine.generations != script.die_at_request:
+            return
+        if not script.port_outlives_s:
             os.kill(os.getpid(), signal.SIGKILL)
+        kill_itself = partial(os.kill, os.getpid(), signal.SIGKILL)
+        asyncio.get_running_loop().call_later(script.port_outlives_s, kill_itself)
+        raise ConnectionResetError
 
 
 async def send(writer: asyncio.StreamWriter, status: int, kind: str, body: str, connection: str) -> None:

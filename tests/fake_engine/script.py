@@ -39,6 +39,8 @@ class Script:
     """Paths that are accepted and never answered."""
     die_at_request: int | None = None
     """SIGKILL itself in the middle of this generation request, counted from 1."""
+    port_outlives_s: float = 0.0
+    """How long before that the request's connection is closed already, while the port takes new ones."""
     cut_at_token: int | None = None
     """Drop the connection after so many streamed tokens."""
     fail_status: int | None = None
