@@ -23,6 +23,8 @@ COMMANDS = (
     "up",
     "check",
     "plan",
+    "inspect",
+    "pull",
     "diff",
     "status",
     "logs",

@@ -86,11 +86,10 @@ def describe(model: dict[str, Any]) -> str:
     state = str(model["state"])
     for instance in instances:
         progress = instance["progress"]
-        if instance["state"] == "starting" and progress and progress["total_bytes"]:
+        if instance["state"] in ("fetching", "starting") and progress and progress["total_bytes"]:
             # Steps of a tenth: one line each, not one per poll.
-            return (
-                f"starting, {int(progress['fraction'] * 10) * 10} % of {bytes_text(progress['total_bytes'])}"
-            )
+            tenths = int(progress["fraction"] * 10) * 10
+            return f"{instance['state']}, {tenths} % of {bytes_text(progress['total_bytes'])}"
         if instance["state"] == "draining":
             return f"draining, {instance['inflight']} requests in flight"
     return state

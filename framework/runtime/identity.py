@@ -22,7 +22,8 @@ def file_id(path: Path) -> FileId | None:
 
 def files_identity(request: ModelRequest, plan: LaunchPlan | None) -> FilesIdentity:
     """Main file, projector, adapters and, once found, the engine binary, in this order."""
-    paths = [request.source.path, request.projector, *(path for path, _ in request.adapters)]
+    main = request.source.path or (plan.main_gguf if plan is not None else None)
+    paths = [main, request.projector, *(path for path, _ in request.adapters)]
     if plan is not None:
         paths.append(plan.engine.entry)
     elif request.engine.path is not None:

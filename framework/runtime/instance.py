@@ -62,6 +62,8 @@ class Instance:
         self.since = utc_now()
         self.changed_s = time.monotonic()
         self.restarts = restarts
+        self.fetched: LoadProgress | None = None
+        """How far the download of its files is; None when nothing had to be downloaded."""
         self.plan: LaunchPlan | None = None
         self.result: LaunchResult | None = None
         self.running: Running | None = None
@@ -175,7 +177,9 @@ class Instance:
         return self.result.context if self.plan.unified else self.result.context // max(1, self.result.slots)
 
     def progress(self) -> LoadProgress | None:
-        """How far loading has come; read from the process now (02 §13)."""
+        """How far the download, or loading, has come; the latter is read from the process now (02 §13)."""
+        if self.state is State.FETCHING:
+            return self.fetched
         if self.plan is None or self.running is None or not self.process_alive:
             return None
         if self.state is not State.STARTING:

@@ -6,7 +6,8 @@ Called by replicas before each start and by the `plan` commands, so that both sh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from framework.engines.discovery import find_binary
@@ -14,8 +15,11 @@ from framework.engines.library_path import library_path
 from framework.engines.probe import CapabilityCache
 from framework.models.file_set import FileSet, check_model_file
 from framework.models.gguf_header import read_header
+from framework.models.hub.facts import ResolvedSource
+from framework.models.hub.sources import HubSources
 from framework.planning.launch import LaunchFacts, plan_launch
 from framework.runtime.identity import file_id
+from framework.values.instance import LoadProgress
 from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Failure, Reason, Refused
@@ -25,8 +29,16 @@ from framework.values.request import ModelRequest
 class FactPlanner:
     """Plans launches from what is on this machine now."""
 
-    def __init__(self, capabilities: CapabilityCache, environ: Mapping[str, str], *, base_dir: Path) -> None:
+    def __init__(
+        self,
+        capabilities: CapabilityCache,
+        environ: Mapping[str, str],
+        *,
+        base_dir: Path,
+        sources: HubSources | None = None,
+    ) -> None:
         self.secret_names: tuple[str, ...] = ()
+        self._sources = sources or HubSources(environ)
         self._capabilities = capabilities
         self._environ = environ
         self._base_dir = base_dir
@@ -35,15 +47,23 @@ class FactPlanner:
         """Take what a new manifest says that no single request holds: the names of secrets."""
         self.secret_names = manifest.secret_names
 
-    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
-        """The plan for one replica. Raises Refused."""
+    async def fetch(self, request: ModelRequest, progress: Callable[[LoadProgress], None]) -> ResolvedSource:
+        """The model's files on this machine; downloads what is missing of a hub source. Raises Refused."""
+        return await self._sources.resolve_source(request.source, progress)
+
+    async def plan(
+        self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
+    ) -> LaunchPlan:
+        """The plan for one replica. Raises Refused. Downloads nothing: `fetch` does, and gives `source`."""
+        if source is None:
+            source = await asyncio.to_thread(self._sources.require_local, request.source)
         binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
         caps = await self._capabilities.get(binary, {**self._environ, **request.engine.env})
-        facts = await asyncio.to_thread(self._file_facts, request)
+        facts = await asyncio.to_thread(_file_facts, request, source.main)
         files, context_train = facts
         extra = [path for path in (request.projector, *(path for path, _ in request.adapters)) if path]
         ids = [file_id(path) for path in (files.main, *files.shards, *extra)]
-        return plan_launch(
+        plan = plan_launch(
             request,
             replica,
             LaunchFacts(
@@ -57,20 +77,20 @@ class FactPlanner:
                 context_train=context_train,
             ),
         )
+        return replace(plan, reasons=(*source.notes, *plan.reasons))
 
-    def _file_facts(self, request: ModelRequest) -> tuple[FileSet, int]:
-        """The model's files, checked, and its trained context. Blocking."""
-        if request.source.path is None:
-            raise RuntimeError(f"{request.id}: hub sources are refused by the manifest")
-        files = check_model_file(request.source.path)
-        for path, field in [
-            (request.projector, "projector"),
-            *((p, "adapters") for p, _ in request.adapters),
-        ]:
-            if path is not None and not path.is_file():
-                raise Refused(_missing(path, field))
-        header = read_header(files.main).header
-        return files, header.context_length or 0
+
+def _file_facts(request: ModelRequest, main: Path) -> tuple[FileSet, int]:
+    """The model's files, checked, and its trained context. Blocking."""
+    files = check_model_file(main)
+    for path, field in [
+        (request.projector, "projector"),
+        *((p, "adapters") for p, _ in request.adapters),
+    ]:
+        if path is not None and not path.is_file():
+            raise Refused(_missing(path, field))
+    header = read_header(files.main).header
+    return files, header.context_length or 0
 
 
 def _missing(path: Path, field: str) -> Failure:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Literal
 
+from framework.models.hub.facts import ResolvedSource
 from framework.runtime.ending import Ending, Stop
 from framework.runtime.failures import is_hard_fault
 from framework.runtime.identity import FilesIdentity, files_identity
@@ -26,7 +27,7 @@ from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.voice import Voice
 from framework.telemetry.events import utc_now
-from framework.values.instance import ExitInfo, InstanceView, State
+from framework.values.instance import ExitInfo, InstanceView, LoadProgress, State
 from framework.values.naming import file_name
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
@@ -157,8 +158,9 @@ class Replica:
     async def _bring_up(self, instance: Instance, cause: str) -> bool:
         """Plan and launch; True when ready. A refusal or failure is recorded on the instance."""
         try:
+            source = await self._fetch(instance, cause)
             async with self._shop.starts.slot():
-                await self._plan(instance, cause)
+                await self._plan(instance, cause, source)
                 return await self._launch(instance)
         except Refused as refusal:
             self._failed(instance, refusal.failure, refused=True)
@@ -167,11 +169,33 @@ class Replica:
             _ended_early(instance)
             raise
 
-    async def _plan(self, instance: Instance, cause: str) -> None:
+    async def _fetch(self, instance: Instance, cause: str) -> ResolvedSource | None:
+        """Bring the files of a hub source to this machine; None for a path, which has nothing to wait for.
+
+        Not counted as a start: hours of a download must not keep other models from starting.
+        """
+        if instance.request.source.path is not None:
+            return None
         instance.move(State.FETCHING, cause)
+        self._changed()
+
+        def show(progress: LoadProgress) -> None:
+            if instance.fetched is None:
+                self._voice.fetching(instance.request.source, progress)
+            instance.fetched = progress
+            self._shop.events.touch()
+
+        source = await self._shop.planner.fetch(instance.request, show)
+        if not source.from_cache:
+            self._voice.fetched(source)
+        return source
+
+    async def _plan(self, instance: Instance, cause: str, source: ResolvedSource | None) -> None:
+        if instance.state is State.PENDING:
+            instance.move(State.FETCHING, cause)
         instance.move(State.PLANNING, "looking at files and engine")
         self._changed()
-        instance.plan = await self._shop.planner.plan(instance.request, self.index)
+        instance.plan = await self._shop.planner.plan(instance.request, self.index, source)
         self._voice.planned(instance.plan)
 
     async def _launch(self, instance: Instance) -> bool:
@@ -232,8 +256,9 @@ class Replica:
         new = self.incoming = self._new(self._request(), restarts=0)
         self._changed()
         try:
+            source = await self._fetch(new, cause)
             async with self._shop.starts.slot():
-                await self._plan(new, cause)
+                await self._plan(new, cause, source)
             await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
             self.current, self.incoming = new, None
             async with self._shop.starts.slot():
@@ -317,7 +342,11 @@ class Replica:
         self.failed_files = files_identity(instance.request, instance.plan)
         delay_s = None
         if failure.retryable:
-            delay_s = self._history.crashed(time.monotonic(), 0.0, instance.request.live.restart)
+            policy = instance.request.live.restart
+            delay_s = self._history.crashed(time.monotonic(), 0.0, policy)
+            if delay_s is None and refused:
+                # 07 §9.5: no process crashed; what may pass, such as a dead network, is waited for.
+                delay_s = self._history.delay_s(policy)
         instance.last_error = failure.reason
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, failure.reason.message)
         self._voice.failed(failure, refused=refused)

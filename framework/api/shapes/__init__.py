@@ -11,6 +11,7 @@ from framework.api.shapes.answers import (
     problem_json,
 )
 from framework.api.shapes.basic import at, device_json, event_json, plain, reason_json
+from framework.api.shapes.inspect import inspect_json
 from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
 from framework.api.shapes.status import (
     instance_json,
@@ -32,6 +33,7 @@ __all__ = [
     "engine_json",
     "engines_json",
     "event_json",
+    "inspect_json",
     "instance_json",
     "instance_plan_json",
     "manifest_json",
