@@ -1,7 +1,7 @@
 """`python -m framework` is `paddock`, and so is the console script.
 
-Sees to what must hold before the rest is imported, which takes up to seconds: standard streams that are open,
-an interrupt that ends the process without a trace, and a SIGHUP that does not end `up`.
+Sees to what must hold before the rest is imported, which takes up to seconds: an interrupt that ends the
+process without a trace, a SIGHUP that does not end `up`, and standard streams that are open.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import os
 import signal
 import sys
 
-from framework import standard_streams
 from framework.values.process import INTERRUPTED
 
 
 def main() -> None:
     """Run one command line and end the process with its exit code."""
-    standard_streams.prepare()
     # Not an exception: it could come up anywhere in an import, and not every module lets it pass.
     signal.signal(signal.SIGINT, _leave)
     arguments = sys.argv[1:]
@@ -25,6 +23,9 @@ def main() -> None:
         # read after this, and looked at again as soon as `up` listens for the signal itself.
         signal.signal(signal.SIGHUP, _stay)
 
+    from framework import standard_streams
+
+    standard_streams.prepare()
     from framework.cli import import_command, run
 
     import_command(arguments)

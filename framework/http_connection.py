@@ -135,14 +135,6 @@ class HttpConnection(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             super().on_message_complete()
 
-    def shutdown(self) -> None:
-        """The server ends: what is not a whole request by now is not served any more."""
-        request = self._open_request
-        if request is not None and request.more_body:
-            self.transport.close()
-        else:
-            super().shutdown()
-
     def cut(self) -> None:
         """End the connection whatever it carries; its request is told that the client has left."""
         self.transport.abort()

@@ -8,6 +8,7 @@ import pytest
 
 from framework.manifest.schema_server import ServerTable
 from framework.settings import SERVER_KEYS, Settings
+from framework.values.override import Override
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,17 +21,25 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_variables_override_keys_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PADDOCK_LISTEN", "127.0.0.1:9000")
     monkeypatch.setenv("PADDOCK_MAX_WAITING", "5")
-    assert Settings().overrides() == {"listen": "127.0.0.1:9000", "max_waiting": "5"}
+    assert Settings().overrides() == {
+        "listen": Override("127.0.0.1:9000", "PADDOCK_LISTEN"),
+        "max_waiting": Override("5", "PADDOCK_MAX_WAITING"),
+    }
 
 
 def test_flag_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PADDOCK_LISTEN", "127.0.0.1:9000")
-    assert Settings().overrides({"listen": "127.0.0.1:1"}) == {"listen": "127.0.0.1:1"}
+    assert Settings().overrides({"listen": "127.0.0.1:1"}) == {"listen": Override("127.0.0.1:1", "--listen")}
+
+
+def test_empty_flag_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDOCK_STATE_DIR", "/elsewhere")
+    assert Settings().overrides({"state_dir": ""}) == {"state_dir": Override("", "--state-dir")}
 
 
 def test_flag_that_is_not_given_leaves_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PADDOCK_LISTEN", "127.0.0.1:9000")
-    assert Settings().overrides({"listen": None}) == {"listen": "127.0.0.1:9000"}
+    assert Settings().overrides({"listen": None}) == {"listen": Override("127.0.0.1:9000", "PADDOCK_LISTEN")}
 
 
 def test_empty_variable_overrides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,11 +52,11 @@ def test_state_dir_is_relative_to_the_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PADDOCK_STATE_DIR", "here")
-    assert Settings().overrides() == {"state_dir": str(tmp_path / "here")}
+    assert Settings().overrides() == {"state_dir": Override(str(tmp_path / "here"), "PADDOCK_STATE_DIR")}
 
 
 def test_automatic_state_dir_stays_a_word() -> None:
-    assert Settings().overrides({"state_dir": "auto"}) == {"state_dir": "auto"}
+    assert Settings().overrides({"state_dir": "auto"}) == {"state_dir": Override("auto", "--state-dir")}
 
 
 def test_every_override_is_a_key_of_the_server_table() -> None:

@@ -142,6 +142,36 @@ def test_token_in_an_open_directory_is_not_used(directory: Path) -> None:
     assert state_dir.read_token(directory) is None
 
 
+def remedy_of(directory: Path) -> str:
+    fault = state_dir.find_reading_fault(directory)
+    return "" if fault is None else f"{fault.message} {fault.remedy}"
+
+
+@pytest.mark.parametrize("name", ["token", "listen"])
+def test_file_that_others_may_read_is_named_with_the_remedy(directory: Path, name: str) -> None:
+    state_dir.new_token(directory)
+    state_dir.record_listener(directory, "127.0.0.1:1")
+    file = directory / name
+    file.chmod(0o640)
+    assert remedy_of(directory) == f"Other users may read {file}. Run `chmod 600 {file}`."
+
+
+def test_open_directory_is_named_with_the_remedy(directory: Path) -> None:
+    directory.chmod(0o755)
+    assert f"Run `chmod 700 {directory}`." in remedy_of(directory)
+
+
+def test_link_in_place_of_a_file_is_named(directory: Path, tmp_path: Path) -> None:
+    (directory / "token").symlink_to(tmp_path / "other")
+    assert "is no file of yours" in remedy_of(directory)
+
+
+def test_directory_that_is_fine_empty_or_missing_has_no_fault(directory: Path, tmp_path: Path) -> None:
+    assert remedy_of(tmp_path / "gone") == remedy_of(directory) == ""
+    state_dir.new_token(directory)
+    assert remedy_of(directory) == ""
+
+
 def test_missing_directory_has_no_token(tmp_path: Path) -> None:
     assert state_dir.read_token(tmp_path / "gone") is None
 

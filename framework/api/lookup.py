@@ -1,4 +1,4 @@
-"""Find a model by name or alias, or say which names come near (08 §2.1)."""
+"""Find a model by name or alias, or say which names come near (08 §2.1); and one of its replicas."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def unknown_model(name: str, services: Services) -> ApiError:
     near = ", ".join(shown(hit) for hit in nearest_names(name, known))
     message = f"There is no model {shown(name)}." + (f" Nearest names: {near}." if near else "")
     return ApiError(404, "model_not_found", message, param="model")
+
+
+def require_replica(services: Services, view: ModelView, replica: int) -> None:
+    """Raises ApiError 404 for a replica that is not declared, does not run and left no log."""
+    known = {*range(view.request.live.replicas), *(instance.replica for instance in view.instances)}
+    if replica in known or services.fleet.log(view.request.id, replica) is not None:
+        return
+    listed = ", ".join(map(str, sorted(known)))
+    message = f"{shown(view.request.id)} has no replica {replica}; it has {listed}."
+    raise ApiError(404, "replica_not_found", message, param="replica")

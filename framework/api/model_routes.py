@@ -12,12 +12,11 @@ from framework.api.auth import Caller, authorise
 from framework.api.endpoint import PRIVATE, Json
 from framework.api.errors import ApiError
 from framework.api.inputs import json_object, one_of, only_fields, only_parameters, whole_number, yes_or_no
-from framework.api.lookup import find_model, unknown_model
+from framework.api.lookup import find_model, require_replica, unknown_model
 from framework.api.names import split_name
 from framework.api.services import Services
 from framework.api.shapes import model_json
 from framework.api.streams import frame, sse
-from framework.proxy.model_choice import shown
 from framework.runtime.logs import LogBuffer
 from framework.values.action import STOP_MODES, StopMode
 from framework.values.event import Event
@@ -83,26 +82,13 @@ def _logs(request: Request, services: Services, view: ModelView) -> Response:
     lines = whole_number(request, "lines", default=DEFAULT_LINES, low=0, high=MAX_LINES)
     replica = whole_number(request, "replica", default=0, low=0, high=MAX_REPLICA)
     model_id = view.request.id
-    if replica not in known_replicas(view):
-        raise _no_replica(view, replica)
+    require_replica(services, view, replica)
     if yes_or_no(request, "follow"):
         frames = _follow(services, model_id, replica, lines)
         return sse(frames, lambda: _still_readable(request, services, model_id))
     buffer = services.fleet.log(model_id, replica)
     text = "" if buffer is None else "".join(f"{line.text}\n" for line in buffer.last(lines))
     return Response(text, media_type="text/plain; charset=utf-8", headers=PRIVATE)
-
-
-def known_replicas(view: ModelView) -> tuple[int, ...]:
-    """The replicas that a model has: those that are declared, and those that have not ended yet."""
-    declared = range(view.request.live.replicas)
-    return tuple(sorted({*declared, *(instance.replica for instance in view.instances)}))
-
-
-def _no_replica(view: ModelView, replica: int) -> ApiError:
-    known = ", ".join(map(str, known_replicas(view)))
-    message = f"{shown(view.request.id)} has no replica {replica}; it has {known}."
-    return ApiError(404, "replica_not_found", message, param="replica")
 
 
 async def _follow(services: Services, model_id: str, replica: int, lines: int) -> AsyncIterator[str]:

@@ -41,11 +41,12 @@ def command(
     if as_json:
         print_json(check_json(path, loaded.sha256, loaded.problems))
     else:
-        _print(path, loaded)
+        show(path, loaded)
     return OK if loaded.manifest is not None else BAD_INPUT
 
 
-def _print(path: Path, loaded: Loaded) -> None:
+def show(path: Path, loaded: Loaded) -> None:
+    """Print every problem with its line, then how many there are."""
     lines = _Sources(loaded.sources)
     for problem in loaded.problems:
         _print_problem(problem, lines)

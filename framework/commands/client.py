@@ -74,7 +74,10 @@ class ApiClient:
     ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connection()
         try:
-            connection.connect()
+            try:
+                connection.connect()
+            except UnicodeError:
+                raise self._no_name() from None
             connection.sock.settimeout(timeout_s)
             connection.request(method, path, body, self._headers(body))
             response = connection.getresponse()
@@ -92,6 +95,8 @@ class ApiClient:
 
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self._target.listener.host, self._target.listener.port
+        if not host.isprintable() or " " in host:
+            raise self._no_name()
         if self._target.scheme == "https":
             context = ssl.create_default_context()
             return http.client.HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT_S, context=context)
@@ -122,7 +127,7 @@ class ApiClient:
     def _refusal(self, status: int, body: bytes) -> CommandFailed:
         try:
             error = json.loads(body)["error"]
-            message, code = str(error["message"]), error["code"]
+            message, code = str(error["message"]), error.get("code")
         except (ValueError, KeyError, TypeError):
             return self._unreachable(f"what answers there is no Paddock (status {status})")
         if status == UNAUTHORIZED:
@@ -135,6 +140,10 @@ class ApiClient:
         if status in (BAD_REQUEST, NOT_FOUND) and code not in NOT_SO_CODES:
             return CommandFailed(BAD_INPUT, message)
         return CommandFailed(NOT_SO, message)
+
+    def _no_name(self) -> CommandFailed:
+        host = self._target.listener.host
+        return CommandFailed(BAD_INPUT, f"{self._target.found_by}: {host!r} is no name of a machine.")
 
     def _unreachable(self, why: str) -> CommandFailed:
         target = self._target

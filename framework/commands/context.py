@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from framework.commands.client import ApiClient
 from framework.commands.failure import UNREACHABLE, CommandFailed
 from framework.commands.parsers import refusal
 from framework.commands.target import find_target
 from framework.settings import PREFIX, Settings
 
+NOT_SHOWN = "(not shown)"
+
 
 def read_settings() -> Settings:
-    """The process settings. Raises CommandFailed for a variable that cannot be read."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        first = error.errors()[0]
-        variable = PREFIX + str(first["loc"][0]).upper()
-        # All are texts, so that nothing else can be wrong with them.
-        raise refusal(variable, str(first["input"]), "text in UTF-8") from error
+    """The process settings. Raises CommandFailed for an address or key that no request can carry."""
+    settings = Settings()
+    if settings.url is not None and not settings.url.isprintable():
+        raise refusal(f"{PREFIX}URL", settings.url, "an address without control characters, in UTF-8")
+    if settings.key is not None and not settings.key.get_secret_value().isprintable():
+        raise refusal(f"{PREFIX}KEY", NOT_SHOWN, "a key without control characters, in UTF-8")
+    return settings
 
 
 def manifest_path(settings: Settings, flag: Path | None) -> Path:

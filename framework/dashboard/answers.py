@@ -48,13 +48,7 @@ class NotFound(ApiError):
         self.near = near
 
 
-HEADINGS = {
-    403: "Not allowed",
-    404: "Not found",
-    408: "Too slow",
-    413: "Too large",
-    503: "Too busy",
-}
+HEADINGS = {403: "Not allowed", 404: "Not found", 413: "Too large", 503: "Too busy"}
 
 
 def guarded(handler: Handler, desk: Desk) -> Callable[[Request], Awaitable[Response]]:

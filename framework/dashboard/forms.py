@@ -23,13 +23,13 @@ FORM_TIMEOUT_S = 20.0
 
 
 async def read_form(request: Request, *, timeout_s: float = FORM_TIMEOUT_S) -> FormData:
-    """The fields. Raises ApiError 400, 408 or 413, and starlette's ClientDisconnect."""
+    """The fields. Raises ApiError 400 or 413, and starlette's ClientDisconnect."""
     bounded = Request(request.scope, _bounded(request.receive))
     try:
         async with asyncio.timeout(timeout_s):
             return await bounded.form(max_files=0, max_fields=FORM_FIELDS)
     except TimeoutError as error:
-        raise ApiError(408, "invalid_body", "The form did not arrive in time; send it again.") from error
+        raise ApiError(400, "invalid_body", "The form did not arrive in time; send it again.") from error
     except (HTTPException, MultiPartException) as error:
         why = error.detail if isinstance(error, HTTPException) else error.message
         raise ApiError(400, "invalid_body", f"The form cannot be read: {why}") from error

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from framework.api.auth import visit
 from framework.dashboard.actions import known_model
 from framework.dashboard.answers import page_answer, see_other, shell_of
+from framework.dashboard.checked_query import check_events, check_log, check_overview
 from framework.dashboard.desk import Desk
 from framework.dashboard.live_sources import live_url, tag_now
 from framework.dashboard.pages.events import parse_query
@@ -26,6 +27,7 @@ from framework.dashboard.views import (
 async def overview(desk: Desk, request: Request) -> Response:
     """What is running, loading, waiting, failed, and why."""
     seen = visit(request, desk.services)
+    check_overview(request)
     group = parse_group(request.query_params)
     stream = live_url("overview", tag_now(desk), state=group or "")
     shell = shell_of(desk, request, "Overview", "overview", stream)
@@ -39,6 +41,7 @@ async def model(desk: Desk, request: Request) -> Response:
     name = view.request.id
     if name != request.path_params["name"]:
         return see_other(model_url(name))
+    check_log(request, desk.services, view)
     query = parse_log_query(request.query_params)
     tag = tag_now(desk, desk.services.fleet.log(name, query.replica))
     stream = live_url("model", tag, model=name, q=query.text, replica=query.replica or "")
@@ -50,6 +53,7 @@ async def model(desk: Desk, request: Request) -> Response:
 async def events(desk: Desk, request: Request) -> Response:
     """What happened, newest first. Only the newest page grows."""
     seen = visit(request, desk.services)
+    check_events(request)
     query = parse_query(request.query_params)
     stream = live_url("events", tag_now(desk), model=query.model, kind=query.kind, since=query.since or "")
     shell = shell_of(desk, request, "Events", "events", stream if query.live else "")

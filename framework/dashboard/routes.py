@@ -7,6 +7,7 @@ from pathlib import Path
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
+from framework.api.names import ANY
 from framework.api.services import Services
 from framework.dashboard import actions, page_handlers, session_pages
 from framework.dashboard.answers import SIGN_IN, Handler, guarded
@@ -29,10 +30,10 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
         _post(desk, SIGN_IN, session_pages.do_sign_in),
         _post(desk, "/sign-out", session_pages.do_sign_out),
         # Names may hold slashes: the verb is what stands last, and pages are only read.
-        _post(desk, "/models/{name:path}/load", actions.load),
-        _post(desk, "/models/{name:path}/unload", actions.unload),
-        _post(desk, "/models/{name:path}/reload", actions.reload),
-        _get(desk, "/models/{name:path}", page_handlers.model),
+        _post(desk, f"/models/{{name:{ANY}}}/load", actions.load),
+        _post(desk, f"/models/{{name:{ANY}}}/unload", actions.unload),
+        _post(desk, f"/models/{{name:{ANY}}}/reload", actions.reload),
+        _get(desk, f"/models/{{name:{ANY}}}", page_handlers.model),
         Route("/static/{name:path}", desk.assets.answer, methods=["GET"], middleware=SECURED),
     ]
 

@@ -46,7 +46,6 @@ class BodyShare:
             raise ProxyError(
                 "server_busy",
                 "Too many large requests are being served; send this one again later.",
-                status=503,
                 retry_after_s=RETRY_UNKNOWN_S,
                 # The rest of the body is not read; the connection cannot be used again.
                 headers={"connection": "close"},

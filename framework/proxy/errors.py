@@ -63,6 +63,7 @@ STATUS: Mapping[str, int] = {
     "instance_replaced": 503,
     "model_unloaded": 503,
     "shutting_down": 503,
+    "server_busy": 503,
     "connect_timeout": 504,
     "first_token_timeout": 504,
     "stream_stalled": 504,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ STATUS_KEYS = {"version", "since_at", "manifest", "devices_sampled_at", "pools",
 
 async def get(path: str, world: World | None = None, **query: Any) -> httpx.Response:
     async with (world or make_world()).client() as client:
-        return await client.get(f"/api/v1{path}", params=query)
+        return await client.get(f"/api/v1{path}", params=query or None)
 
 
 async def post(path: str, world: World | None = None, **arguments: Any) -> httpx.Response:
@@ -192,6 +195,47 @@ async def test_wrong_method_is_refused_with_the_right_one(method: str, path: str
     assert response.headers["allow"] == allow
 
 
+@pytest.mark.parametrize(
+    ("path", "param", "said"),
+    [
+        pytest.param("/events?limitt=3", "limitt", "allowed is model, kind, since, limit", id="events"),
+        pytest.param("/events/stream?follow=1", "follow", "allowed is model, kind, since", id="stream"),
+        pytest.param("/models/chat/logs?line=3", "line", "allowed is lines, replica, follow", id="logs"),
+        pytest.param("/models/chat?lines=3", "lines", "there is none here", id="model"),
+        pytest.param("/status?x", "x", "there is none here", id="status"),
+        pytest.param("/events?limit=3&limit=4", "limit", "given twice", id="repeated"),
+        pytest.param("/events?kind=&kind=ready", "kind", "given twice", id="repeated-after-an-empty-one"),
+    ],
+)
+async def test_query_parameter_that_nothing_reads_is_refused(path: str, param: str, said: str) -> None:
+    error = assert_error(await get(path), 400, "invalid_body")
+    assert error["param"] == param
+    assert said in error["message"]
+
+
+async def test_command_with_a_query_is_refused_and_nothing_happens() -> None:
+    world = make_world()
+    assert_error(await post("/models/chat/unload?mode=kill", world), 400, "invalid_body")
+    assert world.fleet.commands == []
+
+
+async def test_unknown_field_is_named_with_those_that_there_are() -> None:
+    error = assert_error(await post("/models/chat/unload", json={"modus": "now"}), 400, "invalid_body")
+    assert error["message"] == "'modus' is no field of this route; allowed is mode."
+
+
+@pytest.mark.parametrize("path", ["/models/chat/logs?replica=7", "/models/chat/logs?replica=7&follow=1"])
+async def test_replica_that_there_is_not_is_refused_with_those_that_there_are(path: str) -> None:
+    error = assert_error(await get(path), 404, "replica_not_found")
+    assert error["message"] == '"chat" has no replica 7; it has 0.'
+
+
+@pytest.mark.parametrize("path", ["/models/a%0Ab", "/models/a%0Ab/logs", "/models/%0A", "/no%0Athing"])
+async def test_line_end_in_a_path_is_answered_with_the_envelope(path: str) -> None:
+    response = await get(path)
+    assert_error(response, 404, response.json()["error"]["code"])
+
+
 @pytest.mark.parametrize("path", ["", "/", "/nothing", "/status/", "/models", "/manifest/apply"])
 async def test_unknown_path_answers_with_the_envelope(path: str) -> None:
     assert_error(await get(path), 404, "route_not_found")
@@ -219,6 +263,25 @@ async def test_manifest_answers_the_text_on_disk(tmp_path: Path) -> None:
 
 async def test_manifest_that_cannot_be_read_has_no_text(tmp_path: Path) -> None:
     assert (await get("/manifest", make_world(path=tmp_path / "gone.toml"))).json()["text"] == ""
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda path: path.symlink_to("/dev/zero"), id="endless-device"),
+        pytest.param(make_pipe, id="pipe-without-writer"),
+        pytest.param(lambda path: path.write_bytes(b"#" * (2**20 + 1)), id="too-large"),
+    ],
+)
+async def test_manifest_that_is_no_manifest_is_not_read(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    path = tmp_path / "serve.toml"
+    make(path)
+    async with asyncio.timeout(10):
+        assert (await get("/manifest", make_world(path=path))).json()["text"] == ""
 
 
 async def test_check_looks_at_the_text_that_is_sent() -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from framework.commands.check import excerpt
+from framework.commands.check import excerpt, show
+from framework.manifest.load import check_text
 from tests.commands.conftest import Paddock
 
+NO_FILES = [
+    pytest.param(os.mkfifo, id="pipe"),
+    pytest.param(lambda path: path.symlink_to("/dev/zero"), id="device"),
+]
 BROKEN = '[models.tiny]\nsource = "tiny.gguf"\nslotz = 4\ncontext = "many"\n'
 
 
@@ -70,7 +78,7 @@ def test_variable_that_overrides_the_listener_is_checked(
     monkeypatch.setenv("PADDOCK_LISTEN", "0.0.0.0:8080")
     ended = paddock("check")
     assert ended.code == 2
-    assert "environment" in ended.out
+    assert "PADDOCK_LISTEN: error: server.listen" in ended.out
 
 
 def test_manifest_may_be_named_by_the_environment(
@@ -85,6 +93,49 @@ def test_schema_is_printed_without_a_manifest(paddock: Paddock, tmp_path: Path) 
     ended = paddock("check", "--schema", "--manifest", str(tmp_path / "gone.toml"))
     assert ended.code == 0
     assert "models" in ended.json["properties"]
+
+
+def test_missing_manifest_is_named_once_and_has_no_excerpt(paddock: Paddock, place: Path) -> None:
+    lines = paddock("check", "--manifest", "gone.toml").out.splitlines()
+    assert lines == [
+        "gone.toml:1:1: error: the file does not exist",
+        "",
+        "gone.toml: 1 error, 0 warnings",
+    ]
+
+
+@pytest.mark.parametrize("make", NO_FILES)
+@pytest.mark.parametrize("included", [False, True], ids=["manifest", "included"])
+def test_what_is_no_file_is_refused_without_reading_it(
+    paddock: Paddock, place: Path, make: Callable[[Path], Any], included: bool
+) -> None:
+    (place / "serve.toml").write_text('include = ["other.toml"]')
+    make(place / "other.toml")
+    ended = paddock("check") if included else paddock("check", "--manifest", "other.toml")
+    assert ended.code == 2
+    assert "other.toml:1:1: error: the file is not a regular file\n\n" in ended.out
+
+
+def test_excerpt_is_of_what_was_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded = check_text(place / "serve.toml", "x = 1", {})
+    show(place / "serve.toml", loaded)
+    assert "    1 | x = 1\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(BROKEN.encode("utf-16"), "is UTF-16", id="utf-16"),
+        pytest.param(BROKEN.encode("utf-16-be"), "is UTF-16", id="utf-16-without-mark"),
+        pytest.param(BROKEN.replace("\n", "\r").encode(), "line ends LF or CRLF", id="line-ends-of-old"),
+    ],
+)
+def test_foreign_text_formats_are_named(paddock: Paddock, place: Path, content: bytes, said: str) -> None:
+    (place / "serve.toml").write_bytes(content)
+    ended = paddock("check")
+    assert ended.code == 2
+    assert said in ended.out
+    assert "serve.toml: 1 error, 0 warnings" in ended.out
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,16 @@ def test_commands_that_print_facts_have_json(paddock: Paddock) -> None:
     assert without == {"up", "logs"}
 
 
+@pytest.mark.parametrize("arguments", [("-h",), ("help",)], ids=" ".join)
+def test_help_may_be_asked_for_in_other_ways(paddock: Paddock, arguments: tuple[str, ...]) -> None:
+    assert paddock(*arguments) == paddock("--help")
+
+
+@pytest.mark.parametrize("arguments", [("check", "-h"), ("help", "check")], ids=" ".join)
+def test_help_of_a_command_too(paddock: Paddock, arguments: tuple[str, ...]) -> None:
+    assert paddock(*arguments) == paddock("check", "--help")
+
+
 def test_version_is_printed(paddock: Paddock) -> None:
     assert paddock("--version").out == f"paddock {__version__}\n"
 
@@ -69,8 +79,16 @@ def test_version_is_printed(paddock: Paddock) -> None:
         pytest.param(("frobnicate",), "frobnicate", id="unknown-command"),
         pytest.param(("check", "--manifst", "x"), "--manifest", id="misspelt-option"),
         pytest.param(("load",), "MODEL", id="missing-argument"),
-        pytest.param(("logs", "m", "-n", "many"), "-n", id="wrong-type"),
-        pytest.param(("events", "-n", "0"), "than or equal to 1", id="out-of-range"),
+        pytest.param(("logs", "m", "-n", "many"), "--lines: found 'many'", id="wrong-type"),
+        pytest.param(("logs", "m", "--replica", "-1"), "from 0 to 999", id="negative"),
+        pytest.param(("events", "-n", "0"), "a whole number from 1 to 1000", id="out-of-range"),
+        pytest.param(("events", "-n", "1" * 5000), "from 1 to 1000", id="endless-number"),
+        pytest.param(("unload", "m", "--mode", "x"), "allowed is drain, now, kill", id="unknown-word"),
+        pytest.param(("check", "--manifest", ""), "--manifest: found ''", id="empty-path"),
+        pytest.param(("status", "--url", ""), "--url: found ''", id="empty-address"),
+        pytest.param(("load", "\udcff"), "text in UTF-8", id="name-that-is-no-text"),
+        pytest.param(("plan", "\udcff"), "text in UTF-8", id="planned-name-that-is-no-text"),
+        pytest.param(("events", "--model", "\udcff"), "text in UTF-8", id="filter-that-is-no-text"),
         pytest.param(("check", "extra"), "extra", id="too-many-arguments"),
         pytest.param(("check", "--manifest"), "--manifest", id="option-without-value"),
     ],
@@ -82,6 +100,8 @@ def test_bad_usage_ends_with_2_and_one_line(paddock: Paddock, arguments: tuple[s
     assert ended.err.startswith("paddock: ")
     assert ended.err.count("\n") == 1
     assert said in ended.err
+    assert "Input should" not in ended.err
+    assert "Value error" not in ended.err
 
 
 def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -179,6 +199,34 @@ def test_up_with_a_broken_manifest_ends_with_2_and_one_line(place: Path) -> None
     assert ended.returncode == 2
     assert ended.stderr.startswith("paddock: serve.toml:3:1: ")
     assert ended.stderr.count("\n") == 1
+
+
+def test_bad_flag_is_named_by_its_name(place: Path) -> None:
+    ended = in_a_process("up", "--listen", "x", cwd=place)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("paddock: --listen: server.listen must be host:port")
+    assert "did you mean" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        pytest.param("PADDOCK_KEY", "secret\udcff", id="key-that-is-no-text"),
+        pytest.param("PADDOCK_KEY", "secret\nX: y", id="key-with-a-line-end"),
+        pytest.param("PADDOCK_URL", "\udcff", id="address-that-is-no-text"),
+        pytest.param("PADDOCK_URL", "http://a..b:1", id="name-with-an-empty-part"),
+        pytest.param("PADDOCK_URL", "http://a b:1", id="name-with-a-blank"),
+    ],
+)
+def test_variable_that_no_request_can_carry_ends_with_2(
+    paddock: Paddock, place: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    ended = paddock("status")
+    assert ended.code == 2
+    assert ended.err.startswith(f"paddock: {variable}: ")
+    assert ended.err.count("\n") == 1
+    assert "secret" not in ended.err
 
 
 def test_bad_variable_ends_with_2(paddock: Paddock, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

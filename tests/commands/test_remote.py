@@ -143,6 +143,42 @@ class OneLine(LogBuffer):
         return [self._line]
 
 
+def test_logs_of_a_replica_that_there_is_not_end_with_1(paddock: Paddock, server: Running) -> None:
+    ended = paddock("logs", "chat", "--replica", "7")
+    assert ended.code == 1
+    assert ended.err == 'paddock: "chat" has no replica 7; it has 0.\n'
+
+
+def test_name_with_a_line_end_is_an_unknown_model(paddock: Paddock, server: Running) -> None:
+    ended = paddock("load", "a\nb")
+    assert ended.code == 2
+    assert "There is no model" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "remedy"),
+    [
+        pytest.param("state/token", 0o644, "Run `chmod 600 ", id="token"),
+        pytest.param("state", 0o755, "Run `chmod 700 ", id="directory"),
+    ],
+)
+def test_state_that_others_may_read_is_told_with_the_remedy(
+    paddock: Paddock, server: Running, place: Path, path: str, mode: int, remedy: str
+) -> None:
+    (place / path).chmod(mode)
+    ended = paddock("status")
+    assert ended.code == 3
+    assert remedy in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_another_server_is_asked_whatever_our_own_state_is(
+    paddock: Paddock, server: Running, place: Path
+) -> None:
+    (place / "state").chmod(0o755)
+    assert "chmod" not in paddock("status", "--url", "http://127.0.0.1:9").err
+
+
 def test_logs_of_an_unknown_model_end_with_2(paddock: Paddock, server: Running) -> None:
     ended = paddock("logs", "chatt")
     assert ended.code == 2

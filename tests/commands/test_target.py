@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +13,11 @@ from framework import state_dir
 from framework.commands.failure import CommandFailed
 from framework.commands.target import Target, find_target
 from framework.settings import Settings
+
+NO_FILES = [
+    pytest.param(os.mkfifo, id="pipe"),
+    pytest.param(lambda path: path.symlink_to("/dev/zero"), id="device"),
+]
 
 
 @pytest.fixture
@@ -41,6 +49,8 @@ def target(tmp_path: Path, text: str = "", url: str | None = None) -> Target:
         pytest.param("server = 5", "http://127.0.0.1:8080", id="table-of-wrong-type"),
         pytest.param("[[[", "http://127.0.0.1:8080", id="no-toml"),
         pytest.param("a = " + "[" * 5000, "http://127.0.0.1:8080", id="deep-nesting"),
+        pytest.param(".".join("a" * 400_000) + " = 1", "http://127.0.0.1:8080", id="endless-key"),
+        pytest.param('\ufeff[server]\r\nlisten = "a:1"', "http://a:1", id="as-windows-writes-it"),
     ],
 )
 def test_listener_comes_from_the_manifest(tmp_path: Path, text: str, expected: str) -> None:
@@ -129,4 +139,20 @@ def test_address_that_is_none_is_bad_usage(tmp_path: Path, url: str) -> None:
     with pytest.raises(CommandFailed) as caught:
         target(tmp_path, url=url)
     assert caught.value.code == 2
+    assert caught.value.message.startswith("--url: found ")
     assert "http://HOST:PORT" in caught.value.message
+
+
+def test_address_of_the_variable_is_named_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDOCK_URL", "ftp://a:1")
+    with pytest.raises(CommandFailed, match=r"^PADDOCK_URL: found 'ftp://a:1'"):
+        target(tmp_path)
+    monkeypatch.setenv("PADDOCK_URL", "zzz")
+    assert target(tmp_path).found_by == "PADDOCK_URL"
+    assert target(tmp_path, url="zzz").found_by == "--url"
+
+
+@pytest.mark.parametrize("make", NO_FILES)
+def test_manifest_that_is_no_file_is_not_read(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    make(tmp_path / "other.toml")
+    assert find_target(Settings(), tmp_path / "other.toml", None).url == "http://127.0.0.1:8080"

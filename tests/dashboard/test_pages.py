@@ -64,6 +64,31 @@ async def test_a_part_is_what_the_page_shows_at_the_same_address(path: str, targ
     assert part.one(id=target).text == whole.one(id=target).text
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        pytest.param("/events?since=\u00b2", 400, "since: found", id="digit of another kind"),
+        pytest.param("/events?before=-1", 400, "a whole number from 0", id="negative"),
+        pytest.param("/events?kind=reday", 400, "allowed is", id="unknown kind"),
+        pytest.param("/?state=raedy", 400, "ready, loading, failed, stopped", id="unknown state"),
+        pytest.param("/models/smollm2?replica=-1", 400, "a whole number from 0", id="negative replica"),
+        pytest.param("/models/smollm2?replica=7", 404, "it has 0", id="unknown replica"),
+        pytest.param("/models/a%0Ab", 404, "There is no model", id="line end in a name"),
+    ],
+)
+async def test_an_address_that_makes_no_sense_is_told_what_does(path: str, status: int, said: str) -> None:
+    async with browser(system()) as client:
+        assert said in (await page(client, path, status)).text
+
+
+@pytest.mark.parametrize(
+    "path", ["/events?model=&kind=&before=&since=", "/?state=", "/models/smollm2?replica=&q=", "/?from=mail"]
+)
+async def test_an_empty_field_and_a_mark_of_others_is_no_fault(path: str) -> None:
+    async with browser(system()) as client:
+        await page(client, path)
+
+
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_name_leads_to_its_page_whatever_it_holds(name: str) -> None:
     async with browser(make_system(samples.model(name))) as client:

@@ -32,8 +32,8 @@ def test_the_whole_line_of_a_plain_model() -> None:
     line = build_sections(LineInputs(a_request(), real_caps(), ENTRY, GGUF, slots=4))
     assert " ".join(fill_line(line, port=1234)) == (
         "/opt/llama/llama-server -m /models/demo.gguf --host 127.0.0.1 --port 1234 --parallel 4 "
-        "--flash-attn on --no-context-shift --alias demo --fit on --metrics --kv-unified --fit-ctx 8192 --jinja "
-        "--log-verbosity 4"
+        "--flash-attn on --no-context-shift --alias demo --fit on --metrics --kv-unified --fit-ctx 8192 "
+        "--jinja --log-verbosity 4"
     )
 
 

@@ -14,6 +14,7 @@ from framework.values.request import ModelRequest
 
 MODEL = '[models.m]\nsource = "m.gguf"\n'
 """The shortest model."""
+VARIABLE = "PADDOCK_OF_A_TEST"
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ def read(
     path: Path = Path("/nowhere/serve.toml"),
     overrides: Mapping[str, str] | None = None,
 ) -> Reading:
-    """Read a text as if it stood in `path`; `overrides` are those of variables."""
-    given = {key: Override(value, f"PADDOCK_{key.upper()}") for key, value in (overrides or {}).items()}
+    """Read a text as if it stood in `path`, with `overrides` that all come from `VARIABLE`."""
+    given = {key: Override(value, VARIABLE) for key, value in (overrides or {}).items()}
     return Reading(check_text(path, text, environ or {}, overrides=given))
 
 

@@ -34,7 +34,13 @@ def test_addresses_are_host_and_port(text: str, listener: Listener) -> None:
     [
         pytest.param("127.0.0.1", '"127.0.0.1:8080"', id="no port"),
         pytest.param("::1:8080", '"[::1]:8080"', id="IPv6 without brackets"),
-        pytest.param("8080", "", id="port alone"),
+        pytest.param("8080", '"127.0.0.1:8080"', id="port alone"),
+        pytest.param("70000", "", id="number that is no port"),
+        pytest.param("localhost", '"localhost:8080"', id="name of this machine"),
+        pytest.param("gpu.example.org", '"gpu.example.org:8080"', id="name of a network"),
+        pytest.param("1.2.3", "", id="part of an address"),
+        pytest.param("fe80::abc", '"[fe80::abc]:8080"', id="IPv6 alone"),
+        pytest.param("x", "", id="word"),
     ],
 )
 def test_a_likely_meaning_is_suggested(text: str, suggestion: str) -> None:

@@ -55,6 +55,46 @@ def test_a_missing_file_is_a_problem_at_its_start(tmp_path: Path) -> None:
     assert "does not exist" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        pytest.param("[models.m]\rsource = 'm'\r", 1, 11, id="all lines"),
+        pytest.param("a = 1\n# b\rc\n", 2, 4, id="in a comment"),
+        pytest.param("a = 'b\r'\n", 1, 7, id="in a text"),
+        pytest.param("a = [1,\r", 1, 8, id="before the end"),
+    ],
+)
+def test_a_carriage_return_alone_is_named_with_its_place(text: str, line: int, column: int) -> None:
+    problem = read(text).only
+    assert (problem.line, problem.column) == (line, column)
+    assert "carriage return" in problem.message
+
+
+def test_an_error_before_a_carriage_return_is_told_as_what_it_is() -> None:
+    assert "= is missing" in read("a 1\n# b\rc\n").only.message
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_are_named(load: Load, encoding: str) -> None:
+    problem = load(MODEL.encode(encoding)).only
+    assert (problem.code, problem.allowed) == ("not_utf8", "UTF-8 text")
+    assert "UTF-16" in problem.message
+
+
+def test_a_problem_of_the_file_does_not_repeat_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "serve.toml"
+    assert Reading(load_manifest(path, {})).only.sentence == f"{path}:1:1: the file does not exist"
+
+
+def test_the_text_of_every_file_is_kept_for_excerpts(load: Load, tmp_path: Path) -> None:
+    loaded = load('include = ["b.toml", "c.toml"]', b_toml=b"\xff", c_toml="x = 1").loaded
+    assert loaded.sources == {
+        f"{tmp_path}/serve.toml": b'include = ["b.toml", "c.toml"]',
+        f"{tmp_path}/b.toml": b"\xff",
+        f"{tmp_path}/c.toml": b"x = 1",
+    }
+
+
 def test_a_directory_is_no_manifest(tmp_path: Path) -> None:
     assert Reading(load_manifest(tmp_path, {})).only.code in ("not_a_file", "unreadable")
 

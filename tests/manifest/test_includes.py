@@ -99,6 +99,20 @@ def test_a_pattern_that_matches_nothing_is_a_warning(load: Load) -> None:
     assert reading.errors == []
 
 
+@pytest.mark.parametrize("pattern", ["serve.toml", "*.toml", "./serve.toml"])
+def test_a_pattern_that_matches_the_manifest_alone_says_so(load: Load, pattern: str) -> None:
+    reading = load(f'include = ["{pattern}"]\n{model("a")}')
+    assert [one.code for one in reading.warnings] == ["include_empty"]
+    assert "cannot include itself" in reading.warnings[0].message
+    assert reading.errors == []
+
+
+def test_the_manifest_is_known_by_any_spelling_of_its_path(load: Load, tmp_path: Path) -> None:
+    load(f'include = ["*.toml"]\n{model("a")}', b_toml=model("b"), models_d__x_toml="")
+    reading = Reading(load_manifest(tmp_path / "models.d" / ".." / "serve.toml", {}))
+    assert list(reading.manifest.models) == ["a", "b"]
+
+
 def test_the_manifest_does_not_include_itself(load: Load) -> None:
     assert list(load(f'include = ["*.toml"]\n{model("a")}', b_toml=model("b")).manifest.models) == ["a", "b"]
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from framework.manifest.load import check_text
 from framework.values.manifest import Listener
-from tests.manifest.reading import read
+from framework.values.override import Override
+from tests.manifest.reading import VARIABLE, read
 
 FILE = '[server]\nlisten = "127.0.0.1:1"\nmax_waiting = 5\n'
 
@@ -40,12 +44,22 @@ def test_numbers_and_units_are_written_as_text() -> None:
 )
 def test_a_bad_override_is_named_by_key_and_not_by_a_file(key: str, text: str, code: str) -> None:
     problem = read(FILE, overrides={key: text}).only
-    assert (problem.code, problem.path, problem.location) == (code, f"server.{key}", "environment:1:1")
+    assert (problem.code, problem.path, problem.location) == (code, f"server.{key}", VARIABLE)
+
+
+def test_problems_of_several_overrides_name_the_origin_of_each() -> None:
+    overrides = {"listen": Override("x", "--listen"), "shutdown": Override("5", "PADDOCK_SHUTDOWN")}
+    problems = check_text(Path("serve.toml"), "", {}, overrides=overrides).problems
+    assert [(one.location, one.path) for one in problems] == [
+        ("--listen", "server.listen"),
+        ("PADDOCK_SHUTDOWN", "server.shutdown"),
+    ]
+    assert problems[0].sentence.startswith("--listen: server.listen must be host:port")
 
 
 def test_an_override_that_opens_the_endpoint_is_refused_as_such() -> None:
     problem = read(FILE, overrides={"listen": "0.0.0.0:80"}).only
-    assert (problem.code, problem.file) == ("open_listener", "environment")
+    assert (problem.code, problem.file) == ("open_listener", VARIABLE)
 
 
 def test_an_override_can_close_the_endpoint() -> None:

@@ -142,3 +142,21 @@ def test_models_keep_the_order_of_the_file() -> None:
 
 def test_the_defaults_are_no_model() -> None:
     assert list(read(f"[defaults]\ncontext = 8192\n{MODEL}").manifest.models) == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        pytest.param('[models."."]\nsource = "x"\n', 'models."."', id="name"),
+        pytest.param('[models."..."]\nsource = "x"\n', 'models."..."', id="three dots"),
+        pytest.param(f'{MODEL}aliases = ["a", ".."]\n', "models.m.aliases[1]", id="alias"),
+    ],
+)
+def test_a_model_that_no_address_can_name_is_refused(text: str, path: str) -> None:
+    problem = read(text).only
+    assert (problem.code, problem.path) == ("bad_name", path)
+    assert "which addresses cannot hold" in problem.message
+
+
+def test_an_engine_may_have_any_name() -> None:
+    assert read('[engines."."]\nbinary = "x"\n').errors == []

@@ -17,6 +17,7 @@ from framework.manifest.texts import (
     parse_environment_pattern,
     parse_environment_value,
     parse_mode,
+    parse_model_name,
     parse_name,
     parse_secret,
     parse_source,
@@ -26,6 +27,7 @@ from framework.manifest.texts import (
 )
 
 PARSERS = [parse_environment_name, parse_environment_pattern, parse_environment_value, parse_mode, parse_name]
+PARSERS += [parse_model_name]
 PARSERS += [parse_secret, parse_source, parse_state_dir, parse_template, parse_text]  # type: ignore[list-item]
 
 
@@ -40,6 +42,17 @@ def test_a_name_is_almost_any_text(name: str) -> None:
 def test_some_names_are_refused(name: Any) -> None:
     with pytest.raises(BadValue):
         parse_name(name)
+
+
+@pytest.mark.parametrize("name", [".", "..", "...", "", 5], ids=repr)
+def test_a_model_cannot_be_named_by_dots_alone(name: Any) -> None:
+    with pytest.raises(BadValue):
+        parse_model_name(name)
+
+
+@pytest.mark.parametrize("name", ["m", ".m", "..a", "a/../b", "v1."], ids=repr)
+def test_dots_within_the_name_of_a_model_are_fine(name: str) -> None:
+    assert parse_model_name(name) == name
 
 
 @pytest.mark.parametrize(
