@@ -6,6 +6,9 @@ STAMP := $(VENV)/.paddock-
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 
+# Tests of one file stay together, since they may share a server; more than four engines at once help nobody.
+SPREAD := -n auto --maxprocesses 4 --dist loadfile
+
 .DEFAULT_GOAL := help
 .PHONY: help setup up test quick lint bench clean fetch chromium
 
@@ -24,10 +27,10 @@ up: $(STAMP)engine fetch
 	@exec $(BIN)/paddock up $(ARGS)
 
 test: $(STAMP)engine $(STAMP)test fetch chromium
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 quick: $(STAMP)test
-	$(BIN)/python -m pytest -m 'not engine and not browser' $(ARGS)
+	$(BIN)/python -m pytest -m 'not engine and not browser' $(SPREAD) $(ARGS)
 
 lint: $(STAMP)test $(STAMP)dev
 	$(BIN)/ruff check .

@@ -17,7 +17,8 @@ from tests.support.waiting import unused_port
 from tools.fetch import GROUPS, ROOT, fetch
 
 # Settings of whoever runs the tests must not reach what is tested.
-FOREIGN_VARIABLES = ("PADDOCK_", "LLAMA_", "FAKE_", "HF_")
+# A runner that spreads tests over processes sets the width of its terminal, which is not that of a pipe.
+FOREIGN_VARIABLES = ("PADDOCK_", "LLAMA_", "FAKE_", "HF_", "COLUMNS", "LINES")
 
 
 def pytest_configure() -> None:

@@ -106,8 +106,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
         ("speculation", "mode", '"NGRAM-simple"'),
         ("speculation", "loop_guard", '"off"'),
         ("speculation", "yield_watch", '"off"'),
-        ("models", "source", '"a.gguf"'),
-        ("models", "source", '"hf:owner/repo:Q4_K_M"'),
         ("models", "pin", "false"),
         ("models", "projector", '"none"'),
         ("models", "projector", '"mm.gguf"'),
@@ -205,3 +203,8 @@ def test_the_complete_example_without_what_is_refused_is_a_manifest(load: Load) 
     rest = "\n".join(line for number, line in enumerate(lines, 1) if number not in refused)
     request = load(rest, environ, chat_jinja="{{ messages }}").request("smollm2")
     assert (request.n_ctx, request.cache_type, request.gpu_layers) == (4096, ("q8_0", "q8_0"), 20)
+
+
+@pytest.mark.parametrize("source", ["a.gguf", "hf:owner/repo:Q4_K_M", "hf:owner/repo/file.gguf"])
+def test_a_source_may_be_a_path_or_a_hub(source: str) -> None:
+    assert read(f'[models.m]\nsource = "{source}"').errors == []
