@@ -40,6 +40,8 @@ lint: $(STAMP)test $(STAMP)dev
 
 bench: $(STAMP)test
 	@$(BIN)/python -m bench.manifest_speed
+	@$(BIN)/python -m bench.header_speed
+	@$(BIN)/python -m bench.memory_accuracy
 	@$(BIN)/python -m bench.apply_latency
 
 clean:

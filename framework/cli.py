@@ -27,6 +27,8 @@ COMMANDS = (
     "up",
     "check",
     "plan",
+    "inspect",
+    "pull",
     "diff",
     "status",
     "logs",

@@ -30,6 +30,7 @@ UNIT = re.compile(r"(^|_)(s|ms|bytes|per_s|fraction|share|ratio|scale|seconds|b)
 UNITLESS: dict[str, str] = {
     "framework/dashboard/pages/slots.py:acceptance": "share of drafted tokens; the word of 13 §5",
     "framework/models/gguf_fields.py:full_attention_interval": "layers; named after the key of the file",
+    "framework/planning/memory/shape.py:full_attention_interval": "layers; named after the key of the file",
     "framework/manifest/schema_engines.py:fill": "share of a device; the manifest's own word",
     "framework/manifest/schema_engines.py:min_head": "billions of parameters; the manifest's own word",
 }

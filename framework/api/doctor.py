@@ -18,6 +18,7 @@ from framework.api.facts import list_all_devices, list_engines
 from framework.engines.probe import CapabilityCache
 from framework.manifest.load import Loaded
 from framework.models.file_set import check_model_file
+from framework.models.hub.sources import HubSources
 from framework.values.manifest import Manifest
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest
@@ -104,7 +105,7 @@ async def _engine_checks(
 async def _model_checks(manifest: Manifest, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """For each model: its files are whole; then whether the largest can fit at all."""
     requests = manifest.models.values()
-    looks = await asyncio.gather(*(asyncio.to_thread(_look, request) for request in requests))
+    looks = await asyncio.gather(*(asyncio.to_thread(_look, request, environ) for request in requests))
     checks = [
         _check(f"model {request.id}", look if isinstance(look, Reason) else None)
         for request, look in zip(requests, looks, strict=True)
@@ -116,12 +117,16 @@ async def _model_checks(manifest: Manifest, environ: Mapping[str, str]) -> list[
     return checks
 
 
-def _look(request: ModelRequest) -> int | Reason:
-    """The bytes of a model's files, or why they cannot be served. Blocking."""
-    if request.source.path is None:
-        raise RuntimeError(f"{request.id}: hub sources are refused by the manifest")
+def _look(request: ModelRequest, environ: Mapping[str, str]) -> int | Reason:
+    """The bytes of a model's files, or why they cannot be served. Blocking.
+
+    A model that is not downloaded yet has none, and that is no fault: its first start fetches it.
+    """
+    local = HubSources(environ).find_local(request.source)
+    if local is None:
+        return 0
     try:
-        return check_model_file(request.source.path).total_bytes
+        return check_model_file(local.main).total_bytes
     except Refused as refusal:
         return refusal.failure.reason
 

@@ -10,6 +10,7 @@ from framework.commands.context import manifest_path, read_settings
 from framework.commands.failure import BAD_INPUT, CommandFailed
 from framework.commands.output import note
 from framework.manifest.load import Loaded, load_manifest
+from framework.proxy.model_choice import nearest_names
 from framework.settings import Settings
 from framework.values.manifest import Manifest
 from framework.values.problem import Problem
@@ -29,6 +30,18 @@ def require_manifest(flag: Path | None) -> Manifest:
     for problem in loaded.problems:
         note(f"warning: {problem.sentence}")
     return loaded.manifest
+
+
+def model_id(name: str, manifest: Manifest) -> str:
+    """The id of a model by its name or alias. Raises CommandFailed with names like it."""
+    found = manifest.resolve(name)
+    if found is None:
+        known = [n for request in manifest.models.values() for n in (request.id, *request.live.aliases)]
+        near = ", ".join(nearest_names(name, known))
+        raise CommandFailed(
+            BAD_INPUT, f"There is no model {name!r} in {manifest.path}.", near and f"Near: {near}."
+        )
+    return found
 
 
 def broken_manifest(problems: Iterable[Problem]) -> CommandFailed:

@@ -13,12 +13,11 @@ from framework.api.answers import PlanAnswer
 from framework.api.facts import list_all_devices, plan_all
 from framework.api.shapes import plan_json
 from framework.commands import parsers
-from framework.commands.failure import BAD_INPUT, NOT_SO, OK, CommandFailed
-from framework.commands.local import require_manifest
+from framework.commands.failure import NOT_SO, OK
+from framework.commands.local import model_id, require_manifest
 from framework.commands.options import JsonOption, ManifestOption
 from framework.commands.output import print_json, print_reason, print_table, say
 from framework.engines.probe import CapabilityCache
-from framework.proxy.model_choice import nearest_names
 from framework.runtime.planner import FactPlanner
 from framework.values.manifest import Manifest
 
@@ -40,7 +39,7 @@ def command(
 ) -> int:
     """Print command lines and reasons, start nothing."""
     declared = require_manifest(manifest)
-    only = None if model is None else _model_id(model, declared)
+    only = None if model is None else model_id(model, declared)
     answer = plan_json(asyncio.run(_plan(declared, only)))
     if as_json:
         print_json(answer)
@@ -58,17 +57,6 @@ async def _plan(manifest: Manifest, only: str | None) -> PlanAnswer:
     planner.secret_names = manifest.secret_names
     devices = await list_all_devices(manifest, os.environ)
     return await plan_all(manifest, planner, devices, only=only)
-
-
-def _model_id(name: str, manifest: Manifest) -> str:
-    model_id = manifest.resolve(name)
-    if model_id is None:
-        known = [n for request in manifest.models.values() for n in (request.id, *request.live.aliases)]
-        near = ", ".join(nearest_names(name, known))
-        raise CommandFailed(
-            BAD_INPUT, f"There is no model {name!r} in {manifest.path}.", near and f"Near: {near}."
-        )
-    return model_id
 
 
 def _print(instance: dict[str, Any]) -> None:

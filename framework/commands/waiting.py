@@ -86,9 +86,10 @@ def describe(model: dict[str, Any]) -> str:
     state = str(model["state"])
     for instance in instances:
         progress = instance["progress"]
-        if instance["state"] == "starting" and progress and progress["total_bytes"]:
+        if instance["state"] in ("fetching", "starting") and progress and progress["total_bytes"]:
             # Steps of a tenth: one line each, not one per poll.
-            return f"starting, {int(progress['fraction'] * 10) * 10} % of {size(progress['total_bytes'])}"
+            tenths = int(progress["fraction"] * 10) * 10
+            return f"{instance['state']}, {tenths} % of {size(progress['total_bytes'])}"
         if instance["state"] == "draining":
             return f"draining, {counted(instance['inflight'], 'request')} in flight"
     return state

@@ -235,7 +235,8 @@ class ModelTable(DefaultsTable):
     required: ClassVar[tuple[str, ...]] = ("source",)
 
     source: Source = option(NO_SOURCE)
-    """The weights: path of a GGUF file (of its first part, if it has several), relative to the manifest."""
+    """The weights: path of a GGUF file (of its first part, if it has several), relative to the manifest; or a
+    quantisation or file of a hub, which the first start downloads into the hub's cache."""
     aliases: list[ModelName] = option([])
     """Further names for clients."""
     display_name: Text | None = option(None)

@@ -196,7 +196,8 @@ def _note_missing(table: type[Table], raw: Mapping[str, Any], place: Place, find
     for key in table.required:
         if key not in raw:
             spot = place.child(key).key
-            meaning = (table.model_fields[key].description or "").partition(". ")[0].rstrip(".")
+            meaning = " ".join((table.model_fields[key].description or "").split())
+            meaning = meaning.partition(". ")[0].rstrip(".")
             findings.add("missing_key", spot, f"{spot.name} is missing: {meaning}", allowed=meaning)
     for key, inner in _with_required(table):
         value = raw.get(key)

@@ -50,7 +50,6 @@ def only(value: Any) -> Fine:
     return Fine(lambda given: type(given) is type(value) and given == value, f"`{json.dumps(value)}`")
 
 
-LOCAL = Fine(lambda value: not (isinstance(value, str) and value.startswith("hf:")), "paths")
 NO_SEARCH = Fine(lambda value: value != "auto", '`"none"` and paths')
 WHOLE_POOL = Fine(lambda value: value in (["auto"], ["cpu"]), '`["auto"]` and `["cpu"]`')
 SELF_DRAFTING = Fine(
@@ -114,7 +113,6 @@ UNAVAILABLE = (
     # These hold for `[defaults]` too.
     *_rows(
         "models",
-        ("source", "downloading from a hub", LOCAL, "name a file on this machine"),
         ("pin", "pinning against eviction", only(False)),
         ("reasoning", "setting the reasoning of a model"),
         ("projector", "finding the projector", NO_SEARCH, 'name its file, write "none" or remove the line'),

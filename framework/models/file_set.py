@@ -5,19 +5,18 @@ Called at plan time, in a worker thread, before an older instance of the model i
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from framework.models.gguf_header import os_cause
+from framework.models.file_names import Shard, shard
+from framework.models.gguf_header import CHANGED, os_cause
 from framework.models.gguf_stream import HeaderStatus
-from framework.models.gguf_tensors import read_tensors
+from framework.models.gguf_tensors import TensorResult, read_tensors
+from framework.models.split_set import set_fault, set_notes
 from framework.values.engine import FileId
 from framework.values.reason import Failure, Reason, Refused
 
-SHARD_NAME = re.compile(
-    r"(?P<prefix>.+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.gguf", re.IGNORECASE | re.ASCII | re.DOTALL
-)
 SHOWN_MISSING = 3
 WORDS: dict[HeaderStatus, str] = {
     "not_gguf": "is not a GGUF file",
@@ -33,6 +32,7 @@ REMEDIES: dict[HeaderStatus, str] = {
     "unsupported_version": "Get a newer conversion of the model.",
     "unreadable": "Correct the model's source, or the permissions of the file.",
 }
+WAIT = "Wait until whatever writes the file is done, then load the model again."
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class FileSet:
     shards: tuple[Path, ...]
     files: tuple[FileId, ...]
     """`main` first, then the shards in order."""
+    notes: tuple[Reason, ...] = ()
 
     @property
     def total_bytes(self) -> int:
@@ -50,63 +51,63 @@ class FileSet:
         return sum(file.size for file in self.files)
 
 
-@dataclass(frozen=True)
-class _Shard:
-    prefix: str
-    index: int
-    total: str
-
-
 def resolve_files(path: Path) -> FileSet:
     """The set that `path` belongs to; any shard names the whole set.
 
     Raises `Refused` with `model_missing` or `incomplete_set`, and `bad_model_file` where a file cannot be
-    looked at. What the files hold is not examined.
+    looked at or can be no shard. What the files hold is not examined.
     """
-    shard = _shard(path.name)
-    if shard is None:
-        return FileSet(path, (), (_identity(path),))
-    _identity(path)  # a shard that is named but not there is missing, whatever stands beside it
-    members = _members(path, shard)
-    wanted = range(1, int(shard.total) + 1)
+    own = shard(path.name)
+    identity = _identity(path)  # a shard that is named but not there is missing, whatever stands beside it
+    if own is None:
+        return FileSet(path, (), (identity,))
+    if not own.possible:
+        raise _impossible(path, own)
+    members = _members(path, own)
+    wanted = range(1, int(own.total) + 1)
     missing = [index for index in wanted if index not in members]
     if missing:
-        raise _incomplete(path, shard, missing)
+        raise _incomplete(path, own, missing)
     main, *others = (members[index] for index in wanted)
-    return FileSet(main, tuple(others), tuple(_identity(file) for file in (main, *others)))
+    files = tuple(_identity(file) for file in (main, *others))
+    return FileSet(main, tuple(others), files, () if path == main else (_other_shard(path, main),))
 
 
 def check_model_file(path: Path) -> FileSet:
-    """`resolve_files`, and every file read as far as its tensor directory.
+    """`read_set`, for callers that need no facts."""
+    return read_set(path)[0]
 
-    Raises `Refused` with `bad_model_file` where an engine could only fail;
-    the evidence holds `status` (02 §2.5) and `path`.
+
+def read_set(
+    path: Path, read: Callable[[FileId], TensorResult] | None = None
+) -> tuple[FileSet, tuple[TensorResult, ...]]:
+    """`resolve_files`, and every file read as far as its tensor directory, by `read` where one is given.
+
+    Raises `Refused` with `bad_model_file` where an engine could only fail, the evidence holding `status`
+    (02 §2.5) and `path`, and with `shard_set_inconsistent` for files that do not belong together.
     """
     found = resolve_files(path)
-    for file in found.files:
-        result = read_tensors(file.path)
+    results = tuple(read(file) if read else read_tensors(file.path) for file in found.files)
+    paths = [file.path for file in found.files]
+    fault = set_fault(paths, results)
+    if fault is not None:
+        raise Refused(Failure(fault))
+    for file, result in zip(paths, results, strict=True):
         if result.status != "ok":
-            raise _bad_file(file.path, result.status, result.detail)
-    return found
+            raise _bad_file(file, result.status, result.detail, **_sizes(result))
+    return replace(found, notes=(*found.notes, *set_notes(paths, results))), results
 
 
-def _shard(name: str) -> _Shard | None:
-    match = SHARD_NAME.fullmatch(name)
-    if match is None or not 1 <= int(match["index"]) <= int(match["total"]):
-        return None
-    return _Shard(match["prefix"], int(match["index"]), match["total"])
-
-
-def _members(path: Path, shard: _Shard) -> dict[int, Path]:
+def _members(path: Path, own: Shard) -> dict[int, Path]:
     """Shards of the same prefix and total in the directory of `path`, by index."""
-    members = {shard.index: path}
+    members = {own.index: path}
     try:
         names = sorted(file.name for file in path.parent.iterdir())
     except OSError as error:
         raise _bad_file(path.parent, "unreadable", os_cause(error)) from None
     for name in names:
-        other = _shard(name)
-        if other and (other.prefix, other.total) == (shard.prefix, shard.total):
+        other = shard(name)
+        if other and (other.prefix, other.total) == (own.prefix, own.total):
             members.setdefault(other.index, path.parent / name)
     return members
 
@@ -132,12 +133,12 @@ def _missing(path: Path) -> Refused:
     return Refused(Failure(reason))
 
 
-def _incomplete(path: Path, shard: _Shard, missing: list[int]) -> Refused:
-    names = [f"{shard.prefix}-{index:05d}-of-{shard.total}.gguf" for index in missing]
+def _incomplete(path: Path, own: Shard, missing: list[int]) -> Refused:
+    names = [own.name(index) for index in missing]
     more = f" and {len(names) - SHOWN_MISSING} more" if len(names) > SHOWN_MISSING else ""
     reason = Reason(
         "incomplete_set",
-        f"{len(names)} of {int(shard.total)} files of the model are missing in {path.parent}: "
+        f"{len(names)} of {int(own.total)} files of the model are missing in {path.parent}: "
         f"{', '.join(names[:SHOWN_MISSING])}{more}.",
         "Put all files of the set into one directory.",
         "error",
@@ -146,10 +147,39 @@ def _incomplete(path: Path, shard: _Shard, missing: list[int]) -> Refused:
     return Refused(Failure(reason))
 
 
-def _bad_file(path: Path, status: HeaderStatus, detail: str) -> Refused:
+def _bad_file(path: Path, status: HeaderStatus, detail: str, **more: int) -> Refused:
     word = WORDS.get(status)
     message = f"{path} {word} ({detail})." if status == "not_gguf" else f"{path} {word}: {detail}."
     if word is None:
         message = f"{path} {detail}."
-    evidence = {"path": str(path), "status": status, "detail": detail}
-    return Refused(Failure(Reason("bad_model_file", message, REMEDIES[status], "error", evidence)))
+    evidence = {"path": str(path), "status": status, "detail": detail, **more}
+    remedy = WAIT if detail == CHANGED else REMEDIES[status]
+    return Refused(Failure(Reason("bad_model_file", message, remedy, "error", evidence)))
+
+
+def _sizes(result: TensorResult) -> dict[str, int]:
+    """What a file has and would have to have, where only its data is cut off."""
+    if not result.missing_bytes:
+        return {}
+    needed_bytes = result.needed_bytes
+    return {"file_bytes": needed_bytes - result.missing_bytes, "needed_bytes": needed_bytes}
+
+
+def _impossible(path: Path, own: Shard) -> Refused:
+    message = (
+        f"{path} can be no shard: there is no number {own.index} among {int(own.total)}, counted from 1."
+    )
+    evidence = {"path": str(path), "status": "impossible_name"}
+    return Refused(
+        Failure(Reason("bad_model_file", message, "Give the file its right name back.", "error", evidence))
+    )
+
+
+def _other_shard(path: Path, main: Path) -> Reason:
+    return Reason(
+        "other_shard_named",
+        f"{path.name} is a later shard; engines start with {main.name}, so that is used.",
+        f"Name {main.name} as the source.",
+        "info",
+        {"path": str(path), "main": str(main)},
+    )

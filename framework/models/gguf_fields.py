@@ -14,9 +14,27 @@ ARCHITECTURE = "general.architecture"
 TEMPLATE = "tokenizer.chat_template"
 TOKENS = "tokenizer.ggml.tokens"
 CANVAS = "diffusion.canvas_length"
-AUDIO = "clip.has_audio_encoder"
-SIZE_LABEL = "general.size_label"
 ALIGNMENT = "general.alignment"
+# Global texts, numbers and flags that are facts as they stand.
+TEXT_FIELDS = {
+    "name": "general.name",
+    "kind": "general.type",
+    "size_label": "general.size_label",
+    "tokenizer_model": "tokenizer.ggml.model",
+    "chat_template": TEMPLATE,
+}
+NUMBER_FIELDS = {
+    "file_type": "general.file_type",
+    "split_number": "split.no",
+    "split_count": "split.count",
+    "split_tensors": "split.tensors.count",
+    "vision_projection": "clip.vision.projection_dim",
+    "audio_projection": "clip.audio.projection_dim",
+}
+FLAG_FIELDS = {
+    "has_vision_encoder": "clip.has_vision_encoder",
+    "has_audio_encoder": "clip.has_audio_encoder",
+}
 ORIGIN_KEYS = {
     "hf_repository": "general.source.huggingface.repository",
     "source_url": "general.source.url",
@@ -28,23 +46,39 @@ ORIGIN_KEYS = {
     "basename": "general.basename",
 }
 GLOBAL_KEYS = frozenset(
-    {ARCHITECTURE, TEMPLATE, TOKENS, CANVAS, AUDIO, SIZE_LABEL, ALIGNMENT, *ORIGIN_KEYS.values()}
+    {
+        *(ARCHITECTURE, TOKENS, CANVAS, ALIGNMENT),
+        *TEXT_FIELDS.values(),
+        *NUMBER_FIELDS.values(),
+        *FLAG_FIELDS.values(),
+        *ORIGIN_KEYS.values(),
+    }
 )
 # Scalar fields and their keys below `<architecture>.`.
 SCALAR_FIELDS = {
     "context_length": "context_length",
     "n_layers": "block_count",
+    "decoder_layers": "decoder_block_count",
     "n_experts": "expert_count",
+    "n_experts_used": "expert_used_count",
+    "n_experts_shared": "expert_shared_count",
+    "expert_feed_forward_length": "expert_feed_forward_length",
+    "shared_expert_feed_forward_length": "expert_shared_feed_forward_length",
+    "expert_layer_step": "interleave_moe_layer_step",
     "leading_dense_layers": "leading_dense_block_count",
     "embedding_length": "embedding_length",
+    "per_layer_embedding_length": "embedding_length_per_layer_input",
     "key_length": "attention.key_length",
     "value_length": "attention.value_length",
     "sliding_window": "attention.sliding_window",
     "full_attention_interval": "full_attention_interval",
+    "q_lora_rank": "attention.q_lora_rank",
     "kv_lora_rank": "attention.kv_lora_rank",
     "key_length_mla": "attention.key_length_mla",
     "value_length_mla": "attention.value_length_mla",
+    "indexer_key_length": "attention.indexer.key_length",
     "rope_dimension_count": "rope.dimension_count",
+    "rope_dimension_count_swa": "rope.dimension_count_swa",
     "key_length_swa": "attention.key_length_swa",
     "value_length_swa": "attention.value_length_swa",
     "shared_kv_layers": "attention.shared_kv_layers",
@@ -52,6 +86,12 @@ SCALAR_FIELDS = {
     "ssm_state_size": "ssm.state_size",
     "ssm_conv_kernel": "ssm.conv_kernel",
     "ssm_group_count": "ssm.group_count",
+    "ssm_time_step_rank": "ssm.time_step_rank",
+    "shortconv_length": "shortconv.l_cache",
+    "kda_head_length": "kda.head_dim",
+    "wkv_head_length": "wkv.head_size",
+    "token_shifts": "token_shift_count",
+    "pooling_type": "pooling_type",
     "nextn_layers": "nextn_predict_layers",
 }
 KV_HEADS = "attention.head_count_kv"
@@ -61,11 +101,18 @@ LARGEST_FIELDS = {
     "n_heads": "attention.head_count",
     "feed_forward_length": "feed_forward_length",
 }
+# ... and the fields that keep such lists whole.
+LAYER_LISTS = {
+    "n_kv_heads_by_layer": KV_HEADS,
+    "n_heads_by_layer": "attention.head_count",
+    "feed_forward_lengths": "feed_forward_length",
+}
+CAUSAL = "attention.causal"
 WINDOW_PATTERN = "attention.sliding_window_pattern"
 RECURRENT = "attention.recurrent_layers"
 VOCABULARY = "vocab_size"
 SUFFIXES = frozenset(
-    {*SCALAR_FIELDS.values(), *LARGEST_FIELDS.values(), WINDOW_PATTERN, RECURRENT, VOCABULARY}
+    {*SCALAR_FIELDS.values(), *LARGEST_FIELDS.values(), CAUSAL, WINDOW_PATTERN, RECURRENT, VOCABULARY}
 )
 # A mask is one flag per layer; a header that claims more layers than this is not describing a model.
 LAYER_LIMIT = 65_536
@@ -90,39 +137,74 @@ class GgufHeader:
     """Facts of one header. Lengths are tokens or elements, masks have one entry per layer."""
 
     architecture: str | None = None
+    name: str | None = None
+    kind: str | None = None
+    """`model`, `mmproj`, `adapter`, `imatrix`; few writers say it."""
+    file_type: int | None = None
     is_diffusion: bool = False
     chat_template: str | None = None
+    tokenizer_model: str | None = None
+    vocab_size: int | None = None
     context_length: int | None = None
     n_layers: int | None = None
+    """Prediction layers included."""
+    decoder_layers: int | None = None
+    """Of an encoder-decoder, where they differ from `n_layers`."""
+    embedding_length: int | None = None
+    per_layer_embedding_length: int | None = None
+    feed_forward_length: int | None = None
+    feed_forward_lengths: tuple[int, ...] | None = None
     n_experts: int | None = None
+    n_experts_used: int | None = None
+    n_experts_shared: int | None = None
+    expert_feed_forward_length: int | None = None
+    shared_expert_feed_forward_length: int | None = None
+    expert_layer_step: int | None = None
     leading_dense_layers: int | None = None
+    n_heads: int | None = None
+    n_heads_by_layer: tuple[int, ...] | None = None
     n_kv_heads: int | None = None
     n_kv_heads_by_layer: tuple[int, ...] | None = None
-    n_heads: int | None = None
-    embedding_length: int | None = None
-    feed_forward_length: int | None = None
-    vocab_size: int | None = None
     key_length: int | None = None
     value_length: int | None = None
+    key_length_swa: int | None = None
+    value_length_swa: int | None = None
+    q_lora_rank: int | None = None
+    kv_lora_rank: int | None = None
+    key_length_mla: int | None = None
+    value_length_mla: int | None = None
+    indexer_key_length: int | None = None
+    rope_dimension_count: int | None = None
+    rope_dimension_count_swa: int | None = None
+    is_causal: bool | None = None
+    pooling_type: int | None = None
     sliding_window: int | None = None
     swa_period: int | None = None
     swa_mask: tuple[bool, ...] | None = None
     """True where a layer attends to the sliding window only."""
     full_attention_interval: int | None = None
-    recurrent_mask: tuple[bool, ...] | None = None
-    kv_lora_rank: int | None = None
-    key_length_mla: int | None = None
-    value_length_mla: int | None = None
-    rope_dimension_count: int | None = None
-    key_length_swa: int | None = None
-    value_length_swa: int | None = None
     shared_kv_layers: int | None = None
+    recurrent_mask: tuple[bool, ...] | None = None
     ssm_inner_size: int | None = None
     ssm_state_size: int | None = None
     ssm_conv_kernel: int | None = None
     ssm_group_count: int | None = None
+    ssm_time_step_rank: int | None = None
+    shortconv_length: int | None = None
+    kda_head_length: int | None = None
+    wkv_head_length: int | None = None
+    token_shifts: int | None = None
     nextn_layers: int | None = None
+    has_vision_encoder: bool | None = None
     has_audio_encoder: bool | None = None
+    vision_projection: int | None = None
+    """Width of what a projector hands to the model, which is the model's `embedding_length`."""
+    audio_projection: int | None = None
+    split_number: int | None = None
+    """Index of this file in its set, from 0."""
+    split_count: int | None = None
+    split_tensors: int | None = None
+    """Tensors of the whole set."""
     size_label: str | None = None
     origin: OriginHints = OriginHints()
 
@@ -148,21 +230,21 @@ def header_of(pairs: Pairs) -> GgufHeader:
     """The facts in `pairs`, with the derivations of 02 §2.10 that need nothing but the header."""
     architecture = pairs.texts.get(ARCHITECTURE)
     prefix = f"{architecture}."
-    numbers: dict[str, Any] = {
-        name: _count(pairs.numbers, prefix + suffix) for name, suffix in SCALAR_FIELDS.items()
-    } | {name: _largest(pairs, prefix + suffix) for name, suffix in LARGEST_FIELDS.items()}
+    facts: dict[str, Any] = {name: pairs.texts.get(key) for name, key in TEXT_FIELDS.items()}
+    facts |= {name: pairs.flags.get(key) for name, key in FLAG_FIELDS.items()}
+    facts |= {name: _count(pairs.numbers, key) for name, key in NUMBER_FIELDS.items()}
+    facts |= {name: _count(pairs.numbers, prefix + suffix) for name, suffix in SCALAR_FIELDS.items()}
+    facts |= {name: _largest(pairs, prefix + suffix) for name, suffix in LARGEST_FIELDS.items()}
+    facts |= {name: _counts(pairs, prefix + suffix) for name, suffix in LAYER_LISTS.items()}
     return GgufHeader(
         architecture=architecture,
         is_diffusion=_is_diffusion(architecture, pairs),
-        chat_template=pairs.texts.get(TEMPLATE),
-        n_kv_heads_by_layer=_counts(pairs, prefix + KV_HEADS),
+        is_causal=pairs.flags.get(prefix + CAUSAL),
         vocab_size=pairs.counts.get(TOKENS, _count(pairs.numbers, prefix + VOCABULARY)),
-        recurrent_mask=_recurrent_mask(pairs, prefix + RECURRENT, numbers["n_layers"]),
-        has_audio_encoder=pairs.flags.get(AUDIO),
-        size_label=pairs.texts.get(SIZE_LABEL),
+        recurrent_mask=_recurrent_mask(pairs, prefix + RECURRENT, facts["n_layers"]),
         origin=OriginHints(**{name: pairs.texts.get(key) for name, key in ORIGIN_KEYS.items()}),
-        **_window(pairs, prefix + WINDOW_PATTERN, numbers["n_layers"]),
-        **numbers,
+        **_window(pairs, prefix + WINDOW_PATTERN, facts["n_layers"]),
+        **facts,
     )
 
 

@@ -36,6 +36,9 @@ PAIR_BYTES = 13
 PAIR_LIMIT = 65_536
 # Values per layer; more are of no model, and are skipped.
 ARRAY_LIMIT = 65_536
+# What a number of a kept list takes in memory, and what a kept pair takes beside its key.
+NUMBER_BYTES, PAIR_OVERHEAD_BYTES = 40, 200
+CHANGED = "is being written to, or was just now"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class RawHeader:
     tensor_count: int = 0
     status: HeaderStatus = "ok"
     detail: str = ""
+    needed_bytes: int = 0
+    """How much of the file has to be there to read on, where it ended too early."""
 
 
 def read_header(path: Path) -> HeaderResult:
@@ -82,13 +87,16 @@ def read_pairs(stream: GgufStream) -> RawHeader:
         for _ in range(pair_count):
             _read_pair(stream, raw.pairs)
     except GgufFault as fault:
-        raw.status, raw.detail = fault.status, fault.detail
+        raw.status, raw.detail, raw.needed_bytes = fault.status, fault.detail, fault.needed_bytes
     return raw
 
 
 @contextmanager
 def open_gguf(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The file and its size. Raises OSError, or `GgufFault` for what is empty or no regular file."""
+    """The file and its size. Raises OSError, or `GgufFault` for what is empty or no regular file.
+
+    A file that changes meanwhile ends in `GgufFault` as well: what was read of it may belong to no version.
+    """
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):  # before fdopen, which says it in its own words
@@ -101,6 +109,9 @@ def open_gguf(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         if status.st_size == 0:
             raise GgufFault("unreadable", "is empty")
         yield file, status.st_size
+        after = os.fstat(descriptor)
+        if (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+            raise GgufFault("unreadable", CHANGED)
 
 
 def _read_start(stream: GgufStream, raw: RawHeader) -> int:
@@ -116,7 +127,7 @@ def _read_start(stream: GgufStream, raw: RawHeader) -> int:
         raise GgufFault("unsupported_version", detail)
     raw.tensor_count = stream.number("<Q")
     pair_count = stream.number("<Q")
-    if pair_count > PAIR_LIMIT or pair_count * PAIR_BYTES > stream.left:
+    if pair_count > PAIR_LIMIT or not stream.can_hold(pair_count, PAIR_BYTES):
         raise GgufFault("corrupt", f"claims {pair_count} header entries, more than the file can hold")
     return pair_count
 
@@ -129,8 +140,12 @@ def _read_pair(stream: GgufStream, pairs: Pairs) -> None:
     type_id = stream.number("<I")
     if not is_wanted(key):
         stream.skip_value(type_id)
-    elif type_id == STRING:
-        pairs.texts[key] = stream.text(TEXT_LIMIT_BYTES).decode("utf-8", "replace")
+        return
+    stream.keep(len(key) + PAIR_OVERHEAD_BYTES)
+    if type_id == STRING:
+        text = stream.text(TEXT_LIMIT_BYTES)
+        stream.keep(len(text))
+        pairs.texts[key] = text.decode("utf-8", "replace")
     elif type_id == ARRAY:
         _read_array(stream, key, pairs)
     elif type_id == BOOL:
@@ -149,7 +164,7 @@ def _read_array(stream: GgufStream, key: str, pairs: Pairs) -> None:
     if form is None or count > ARRAY_LIMIT:
         stream.skip_elements(type_id, count)
         return
-    stream.spend(count)
+    stream.keep(count * NUMBER_BYTES)
     pairs.arrays[key] = stream.numbers(form, count)
 
 

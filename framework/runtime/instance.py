@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from framework.models.hub.facts import ResolvedSource
 from framework.models.progress import ResidentMark, load_progress, resident_bytes
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
@@ -65,6 +66,10 @@ class Instance:
         self.restarts = restarts
         self.expected_load_s: float | None = None
         """How long the last load of this replica took, for the estimate in `progress`."""
+        self.source: ResolvedSource | None = None
+        """Where its files lie, when they had to be found or downloaded."""
+        self.fetched: LoadProgress | None = None
+        """How far the download of its files is; None when nothing had to be downloaded."""
         self.plan: LaunchPlan | None = None
         self.result: LaunchResult | None = None
         self.running: Running | None = None
@@ -200,7 +205,9 @@ class Instance:
         return self.result.context if self.plan.unified else self.result.context // max(1, self.result.slots)
 
     def progress(self) -> LoadProgress | None:
-        """How far loading has come; read from the process now (02 §13)."""
+        """How far the download, or loading, has come; the latter is read from the process now (02 §13)."""
+        if self.state is State.FETCHING:
+            return self.fetched
         if self.plan is None or self.running is None or not self.process_alive:
             return None
         if self.state is not State.STARTING:

@@ -189,12 +189,14 @@ class Replica:
 
     async def _bring_up(self, instance: Instance, cause: str, *, last_try: bool = False) -> bool:
         """Plan and launch; True when ready. A failure is recorded on the instance."""
-        async with self._shop.starts.slot():
-            failure = await self._starting.plan(instance, cause)
-            if failure is not None:
-                self._failed(instance, failure, refused=True, last_try=last_try)
-                return False
-            return await self._launch(instance, last_try=last_try)
+        failure = await self._starting.fetch(instance, cause)
+        if failure is None:
+            async with self._shop.starts.slot():
+                failure = await self._starting.plan(instance)
+                if failure is None:
+                    return await self._launch(instance, last_try=last_try)
+        self._failed(instance, failure, refused=True, last_try=last_try)
+        return False
 
     async def _launch(self, instance: Instance, *, last_try: bool) -> bool:
         """Climb the ladder; True when the instance is ready. REQUIRES: planned."""
@@ -235,8 +237,10 @@ class Replica:
         new = self.incoming = self._new(self._request(), restarts=0)
         self._changed()
         try:
-            async with self._shop.starts.slot():
-                failure = await self._starting.plan(new, cause)
+            failure = await self._starting.fetch(new, cause)
+            if failure is None:
+                async with self._shop.starts.slot():
+                    failure = await self._starting.plan(new)
             if failure is not None:
                 # 07 §4.2: a refusal costs the serving instance nothing.
                 old.last_error = still_serving(failure.reason)

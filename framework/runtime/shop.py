@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from framework.models.hub.facts import ResolvedSource
 from framework.runtime.engine_client import EngineClient
 from framework.runtime.ports import PortTable
 from framework.telemetry.events import EventLog
+from framework.values.instance import LoadProgress
 from framework.values.manifest import ServerSettings
 from framework.values.plan import LaunchPlan
 from framework.values.request import ModelRequest
@@ -25,8 +27,14 @@ from framework.values.request import ModelRequest
 class Planner(Protocol):
     """Facts in, plan out: finds files and engine, plans the launch."""
 
-    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
-        """The plan, or values.reason.Refused."""
+    async def fetch(self, request: ModelRequest, progress: Callable[[LoadProgress], None]) -> ResolvedSource:
+        """The model's files on this machine, downloaded where they are missing, or values.reason.Refused."""
+        ...
+
+    async def plan(
+        self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
+    ) -> LaunchPlan:
+        """The plan, or values.reason.Refused. Without `source` only files that are here already count."""
         ...
 
 

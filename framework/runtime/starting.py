@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from framework.runtime.instance import Instance
 from framework.runtime.ladder import Climb, Ladder
@@ -18,7 +19,7 @@ from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.voice import Voice
 from framework.telemetry.events import utc_now
-from framework.values.instance import State
+from framework.values.instance import LoadProgress, State
 from framework.values.plan import LaunchResult
 from framework.values.reason import Failure, Reason, Refused
 
@@ -50,13 +51,44 @@ class Starting:
         self._site = site
         self._changed = changed
 
-    async def plan(self, instance: Instance, cause: str) -> Failure | None:
-        """Find out and plan; why not, where that is refused."""
+    async def fetch(self, instance: Instance, cause: str) -> Failure | None:
+        """Bring the files of a hub source to this machine; a path has nothing to wait for.
+
+        Not counted as a start: hours of a download must not keep other models from starting.
+        """
         instance.move(State.FETCHING, cause)
+        self._changed()
+        if instance.request.source.path is not None:
+            return None
+
+        def show(progress: LoadProgress) -> None:
+            if instance.fetched is None:
+                self._voice.fetching(instance.request.source, progress)
+            instance.fetched = progress
+            self._shop.events.touch()
+
+        return await self._careful(instance, self._fetch(instance, show))
+
+    async def plan(self, instance: Instance) -> Failure | None:
+        """Find out and plan; why not, where that is refused."""
         instance.move(State.PLANNING, "looking at files and engine")
         self._changed()
+        return await self._careful(instance, self._plan(instance))
+
+    async def _fetch(self, instance: Instance, show: Callable[[LoadProgress], None]) -> None:
+        instance.source = await self._shop.planner.fetch(instance.request, show)
+        if not instance.source.from_cache:
+            self._voice.fetched(instance.source)
+
+    async def _plan(self, instance: Instance) -> None:
+        planner = self._shop.planner
+        instance.plan = await planner.plan(instance.request, self._replica, instance.source)
+        self._voice.planned(instance.plan)
+
+    async def _careful(self, instance: Instance, step: Coroutine[Any, Any, None]) -> Failure | None:
+        """Run a step before the process; every way it can go wrong as a failure."""
         try:
-            instance.plan = await self._shop.planner.plan(instance.request, self._replica)
+            await step
         except Refused as refusal:
             return refusal.failure
         except asyncio.CancelledError:
@@ -65,7 +97,6 @@ class Starting:
         except Exception:
             log.exception("%s: planning failed", instance.name)
             return Failure(INTERNAL_ERROR)
-        self._voice.planned(instance.plan)
         return None
 
     async def climb(self, instance: Instance) -> Climb:

@@ -251,8 +251,11 @@ class Supervisor:
         return next((i.last_error for i in self._current() if i.last_error), None)
 
     def _eta_s(self) -> float | None:
-        """Rest of a load from the time the last one took; None when nothing loads or nothing is known."""
+        """Rest of a download, or of a load from the time the last one took; None when nothing is known."""
         for replica in self.replicas:
+            if replica.current is not None and replica.current.state is State.FETCHING:
+                fetched = replica.current.fetched
+                return fetched.eta_s if fetched is not None else None
             if replica.load_s and replica.current is not None and replica.current.state is State.STARTING:
                 return max(0.0, replica.load_s - replica.current.seconds_in_state)
         return None

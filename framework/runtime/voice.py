@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from framework.models.hub.facts import ResolvedSource, source_text
 from framework.runtime.failures import describe_exit
 from framework.telemetry.events import EventLog
-from framework.values.instance import ExitInfo
+from framework.values.instance import ExitInfo, LoadProgress
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult
 from framework.values.reason import Failure, Reason
-from framework.values.request import RestartPolicy
+from framework.values.request import ModelSource, RestartPolicy
+
+GB = 1e9
 
 
 class Voice:
@@ -38,6 +41,30 @@ class Voice:
             reason=reason,
             data={"epoch": self._epoch(), **(data or {})},
         )
+
+    def fetching(self, source: ModelSource, progress: LoadProgress) -> None:
+        """A download begins, or goes on where it stopped."""
+        missing = (progress.total_bytes - progress.loaded_bytes) / GB
+        data = {
+            "file": progress.file,
+            "loaded_bytes": progress.loaded_bytes,
+            "total_bytes": progress.total_bytes,
+            "from_cache": False,
+        }
+        self.say("download", f"fetching {source_text(source)}, {missing:.1f} GB are missing", data=data)
+
+    def fetched(self, source: ResolvedSource) -> None:
+        """A download is complete."""
+        data = {
+            "file": source.main.name,
+            "count": len(source.files),
+            "fetched_bytes": source.fetched_bytes,
+            "seconds": round(source.elapsed_s, 1),
+            "revision": source.revision,
+            "from_cache": False,
+        }
+        amount = f"{source.fetched_bytes / GB:.1f} GB in {source.elapsed_s:.0f} s"
+        self.say("download", f"fetched {source_text(source.source)}, {amount}", data=data)
 
     def planned(self, plan: LaunchPlan) -> None:
         """A plan was made, with everything that was not granted as asked."""

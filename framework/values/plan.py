@@ -43,6 +43,10 @@ class MemoryLine:
     label: str
     bytes: int
     basis: Basis
+    mapped: bool = False
+    """Pages of a file: the system can drop and read them again, and processes share them."""
+    grows: bool = False
+    """Taken bit by bit while the server runs, up to these bytes; the others are there from its start."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,22 @@ class FitPlan:
     lines: tuple[MemoryLine, ...] = ()
     budget_bytes: Mapping[str, int] = field(default_factory=dict)
     total_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Sum of the lines of each device."""
     fits: bool | None = None
+    context: int | None = None
+    """Tokens of all slots together that the lines are for; None while nothing was planned."""
+    slots: int = 0
+    cache_types: tuple[str, str] = ("f16", "f16")
+    gpu_layers: int | None = None
+    """Layers on GPUs, the output counted as one; None for all of them."""
+    cpu_experts: int = 0
+    """Experts of so many first layers are in host memory."""
+
+    def needed_bytes(self, device: str) -> int:
+        """What a device has to hold from the start: its lines without what is only mapped, or grows later."""
+        return sum(
+            line.bytes for line in self.lines if line.device == device and not (line.mapped or line.grows)
+        )
 
 
 @dataclass(frozen=True)

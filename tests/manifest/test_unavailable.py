@@ -45,7 +45,6 @@ REFUSED = {
         "yield_watch": '"report"',
     },
     "models": {
-        "source": '"hf:owner/repo:Q4_K_M"',
         "pin": "true",
         "reasoning": '"auto"',
         "projector": '"auto"',
@@ -67,7 +66,7 @@ def table_with(table: str, key: str, value: str) -> Reading:
     if table == "server":
         return read(f"[server]\n{line}")
     if table == "models":
-        return read(f"[models.m]\n{line}" if key == "source" else f"{MODEL}{line}")
+        return read(f"{MODEL}{line}")
     secret = 'key = "env:KEY"\n' if table == "access" else ""
     return read(f"[{table}.n]\n{secret}{line}", {"KEY": "k"})
 
@@ -107,7 +106,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
         ("speculation", "mode", '"NGRAM-simple"'),
         ("speculation", "loop_guard", '"off"'),
         ("speculation", "yield_watch", '"off"'),
-        ("models", "source", '"a.gguf"'),
         ("models", "pin", "false"),
         ("models", "projector", '"none"'),
         ("models", "projector", '"mm.gguf"'),
@@ -134,7 +132,7 @@ def test_only_whole_pools_are_available(devices: str) -> None:
     assert table_with("pools", "devices", devices).codes == ["not_available_yet"]
 
 
-@pytest.mark.parametrize("key", [k for k in REFUSED["models"] if k != "source"])
+@pytest.mark.parametrize("key", list(REFUSED["models"]))
 def test_the_defaults_are_no_way_round(key: str) -> None:
     assert read(f"[defaults]\n{key} = {REFUSED['models'][key]}\n{MODEL}").paths == [f"defaults.{key}"]
 
@@ -205,3 +203,8 @@ def test_the_complete_example_without_what_is_refused_is_a_manifest(load: Load) 
     rest = "\n".join(line for number, line in enumerate(lines, 1) if number not in refused)
     request = load(rest, environ, chat_jinja="{{ messages }}").request("smollm2")
     assert (request.n_ctx, request.cache_type, request.gpu_layers) == (4096, ("q8_0", "q8_0"), 20)
+
+
+@pytest.mark.parametrize("source", ["a.gguf", "hf:owner/repo:Q4_K_M", "hf:owner/repo/file.gguf"])
+def test_a_source_may_be_a_path_or_a_hub(source: str) -> None:
+    assert read(f'[models.m]\nsource = "{source}"').errors == []

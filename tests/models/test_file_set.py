@@ -44,6 +44,8 @@ def test_any_shard_names_the_set(tmp_path: Path) -> None:
     paths = put(tmp_path, *(f"m-0000{i}-of-00003.GGUF" for i in (1, 2, 3)))
     found = resolve_files(paths[2])
     assert (found.main, found.shards) == (paths[0], (paths[1], paths[2]))
+    assert [note.code for note in found.notes] == ["other_shard_named"]
+    assert resolve_files(paths[0]).notes == ()
 
 
 def test_missing_shards_are_named(tmp_path: Path) -> None:
@@ -61,7 +63,14 @@ def test_a_shard_that_is_named_and_missing_is_a_missing_model(tmp_path: Path) ->
     assert refusal(resolve_files, tmp_path / "m-00002-of-00002.gguf").reason.code == "model_missing"
 
 
-@pytest.mark.parametrize("name", ["m-00003-of-00002.gguf", "m-00000-of-00002.gguf", "m-0001-of-0002.gguf"])
+@pytest.mark.parametrize("name", ["x-00000-of-00003.gguf", "x-00004-of-00003.gguf"])
+def test_impossible_names_of_shards_are_refused(tmp_path: Path, name: str) -> None:
+    (path,) = put(tmp_path, name)
+    reason = refusal(resolve_files, path).reason
+    assert (reason.code, reason.evidence["status"]) == ("bad_model_file", "impossible_name")
+
+
+@pytest.mark.parametrize("name", ["best-of-breed.gguf", "m-00001-of-00001.gguf", "m-0001-of-0002.gguf"])
 def test_names_that_only_look_like_shards_are_single_files(tmp_path: Path, name: str) -> None:
     (path,) = put(tmp_path, name)
     assert resolve_files(path).shards == ()
@@ -90,7 +99,8 @@ ARCH = pair("general.architecture", STRING, "llama")
         pytest.param(
             llama()[:-5],
             "truncated",
-            "is cut off: tensor data ends 5 bytes behind the end of the file.",
+            f"is cut off: it has {len(llama()) - 5} of at least {len(llama())} bytes, "
+            "and tensor 'w' is the first cut one.",
             id="cut data",
         ),
         pytest.param(

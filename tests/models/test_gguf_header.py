@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.models.gguf_fields import GgufHeader
+from framework.models.gguf_fields import (
+    FLAG_FIELDS,
+    LAYER_LISTS,
+    NUMBER_FIELDS,
+    SCALAR_FIELDS,
+    TEXT_FIELDS,
+    GgufHeader,
+)
 from framework.models.gguf_header import HeaderResult, parse_header, read_header
 from tests.models.gguf_bytes import (
     ARRAY,
@@ -330,3 +337,29 @@ def test_the_real_model(smollm2: Path) -> None:
     assert (facts.architecture, facts.n_layers, facts.vocab_size) == ("llama", 30, 49152)
     assert (facts.context_length, facts.n_heads, facts.n_kv_heads) == (8192, 9, 3)
     assert facts.chat_template is not None
+
+
+@pytest.mark.parametrize(("name", "suffix"), SCALAR_FIELDS.items())
+def test_every_number_of_an_architecture_is_read(name: str, suffix: str) -> None:
+    assert getattr(header(key(suffix, U32, 7)), name) == 7
+
+
+@pytest.mark.parametrize(("name", "full_key"), {**NUMBER_FIELDS, **TEXT_FIELDS}.items())
+def test_every_global_number_and_text_is_read(name: str, full_key: str) -> None:
+    is_text = name in TEXT_FIELDS
+    found = header(pair(full_key, STRING, "x") if is_text else pair(full_key, U32, 7))
+    assert getattr(found, name) == ("x" if is_text else 7)
+
+
+@pytest.mark.parametrize(("name", "full_key"), FLAG_FIELDS.items())
+def test_every_flag_is_read(name: str, full_key: str) -> None:
+    assert getattr(header(pair(full_key, BOOL, 1)), name) is True
+
+
+@pytest.mark.parametrize(("name", "suffix"), LAYER_LISTS.items())
+def test_lists_by_layer_are_kept_whole(name: str, suffix: str) -> None:
+    assert getattr(header(key(suffix, ARRAY, Array(I32, (4, 0, 8)))), name) == (4, 0, 8)
+
+
+def test_an_encoder_says_that_it_is_not_causal() -> None:
+    assert header(key("attention.causal", BOOL, 0)).is_causal is False

@@ -1,0 +1,90 @@
+"""A model file as JSON: facts, files, template, memory (13 §3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.api.inspection import Inspection
+from framework.api.shapes.basic import reason_json
+from framework.models.companions import Companions
+from framework.models.facts import ModelFacts
+from framework.models.template_caps import TemplateCapabilities
+from framework.values.plan import FitPlan
+
+
+def inspect_json(inspection: Inspection) -> dict[str, Any]:
+    """The whole answer. Facts that the file does not hold are null."""
+    facts = inspection.facts
+    return {
+        "facts": _facts_json(facts),
+        "files": [{"path": str(file.path), "bytes": file.size} for file in facts.files.files],
+        "template": _template_json(facts.template, facts.header.chat_template),
+        "companions": _companions_json(inspection.companions),
+        "memory": memory_json(inspection.memory),
+        "reasons": [reason_json(r) for r in (*facts.files.notes, *inspection.companions.reasons)],
+    }
+
+
+def memory_json(memory: FitPlan) -> dict[str, Any]:
+    """Lines of memory and their sums."""
+    return {
+        "lines": [
+            {"device": line.device, "label": line.label, "bytes": line.bytes, "basis": line.basis}
+            for line in memory.lines
+        ],
+        "total_bytes": dict(memory.total_bytes),
+    }
+
+
+def _facts_json(facts: ModelFacts) -> dict[str, Any]:
+    header, weights = facts.header, facts.weights
+    return {
+        "architecture": header.architecture,
+        "name": header.name,
+        "file_type": facts.quantisation,
+        "parameters": weights.parameters,
+        "weight_bytes": weights.total_bytes,
+        "weight_bytes_by_type": dict(weights.bytes_by_type),
+        "tensors": weights.tensors,
+        "layers": header.n_layers,
+        "context_train": header.context_length,
+        "heads": header.n_heads,
+        "kv_heads": header.n_kv_heads,
+        "kv_heads_by_layer": header.n_kv_heads_by_layer,
+        "key_length": header.key_length,
+        "value_length": header.value_length,
+        "embedding": header.embedding_length,
+        "feed_forward": header.feed_forward_length,
+        "vocabulary": header.vocab_size,
+        "tokenizer": header.tokenizer_model,
+        "sliding_window": header.sliding_window,
+        "windowed_layers": None if header.swa_mask is None else sum(header.swa_mask),
+        "experts": header.n_experts,
+        "experts_used": header.n_experts_used,
+        "latent_rank": header.kv_lora_rank,
+        "state_size": header.ssm_state_size,
+        "prediction_layers": header.nextn_layers,
+        "diffusion": header.is_diffusion,
+        "vision": header.has_vision_encoder,
+        "audio": header.has_audio_encoder,
+        "projection": header.vision_projection or header.audio_projection,
+        "size_label": header.size_label,
+    }
+
+
+def _template_json(template: TemplateCapabilities, text: str | None) -> dict[str, Any]:
+    return {
+        "present": text is not None,
+        "reasoning": template.reasoning_style if template.supports_reasoning else "none",
+        "always_on": template.reasoning_always_on,
+        "efforts": list(template.effort_levels),
+        "preserve_thinking": template.supports_preserve_thinking,
+        "tools": template.supports_tools,
+    }
+
+
+def _companions_json(companions: Companions) -> dict[str, Any]:
+    return {
+        name: None if path is None else str(path)
+        for name, path in (("projector", companions.projector), ("drafter", companions.drafter))
+    }

@@ -1,0 +1,184 @@
+"""Which projector and which drafter belong to a model (02 §12). Only `find_companions` looks at files.
+
+Called for listings by the hub client, for local files by facts. A file that does not suit the model is not
+attached: an engine would give up the whole load on it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.models.file_names import base_name, is_gguf, repo_path, shard
+from framework.models.gguf_tensors import TensorResult
+from framework.values.reason import Reason
+
+PROJECTOR_WORD = "mmproj"
+PREFERRED_ENDING = "-f16.gguf"
+DRAFTER_START = "mtp-"
+# Names of model families; files of two different ones never belong together (02 §12.6).
+FAMILIES = (
+    *("gemma", "qwen", "llama", "mistral", "ministral", "pixtral", "phi", "internvl", "minicpm", "llava"),
+    *("smolvlm", "glm", "kimi", "granite", "deepseek", "ernie", "lfm", "moondream", "nemotron", "hunyuan"),
+    "step",
+)
+PARTS = re.compile(r"[-_.]")
+# Tensors of a projector that lead from its own width to that of the model.
+MODEL_SIDE = "mm."
+# A folder with more entries is not one that somebody keeps models in.
+MOST_ENTRIES = 10_000
+
+
+@dataclass(frozen=True)
+class Companions:
+    """What stands beside a model and suits it, and why something else there does not."""
+
+    projector: Path | None = None
+    drafter: Path | None = None
+    reasons: tuple[Reason, ...] = ()
+
+
+def choose_projector(paths: Iterable[str]) -> str | None:
+    """The projector of a repository: the first by name, f16 before others (02 §12.2)."""
+    found = sorted(path for path in paths if is_gguf(path) and PROJECTOR_WORD in base_name(path).lower())
+    preferred = [path for path in found if path.lower().endswith(PREFERRED_ENDING)]
+    return next(iter(preferred or found), None)
+
+
+def choose_drafter(paths: Iterable[str]) -> str | None:
+    """The drafter of a repository: at its top level only, the first by name (02 §12.4)."""
+    found = [p for p in paths if "/" not in repo_path(p) and is_gguf(p) and _is_drafter_name(p)]
+    return min(found, default=None)
+
+
+def families(path: str) -> frozenset[str]:
+    """The families that a base name speaks of."""
+    parts = PARTS.split(base_name(path).lower())
+    return frozenset(family for family in FAMILIES if any(part.startswith(family) for part in parts))
+
+
+def other_family(path: str, model_path: str) -> bool:
+    """Whether both names speak of families and share none (02 §12.6)."""
+    own, models = families(path), families(model_path)
+    return bool(own and models and not own & models)
+
+
+def projector_fault(
+    path: Path, projector: TensorResult, model_path: Path, model: TensorResult
+) -> Reason | None:
+    """Why this projector must not be launched with this model; None where nothing speaks against it."""
+    if projector.status != "ok":
+        return _unreadable(path, projector, model_path)
+    if other_family(path.name, model_path.name):
+        return _unfit(path, model_path, "the names are of different model families", {})
+    wanted, given = model.header.embedding_length, _projection(projector)
+    if wanted is None or given is None or wanted in _model_side_widths(projector):
+        return None
+    evidence = {"projection": given, "embedding": wanted}
+    return _unfit(path, model_path, f"it projects to {given} values, the model takes {wanted}", evidence)
+
+
+def drafter_fault(path: Path, drafter: TensorResult, model_path: Path, model: TensorResult) -> Reason | None:
+    """Why this drafter must not be used for this model; None where nothing speaks against it."""
+    if drafter.status != "ok":
+        return _unreadable(path, drafter, model_path)
+    if other_family(path.name, model_path.name):
+        return _unfit(path, model_path, "the names are of different model families", {})
+    own, wanted = drafter.header.vocab_size, model.header.vocab_size
+    if own and wanted and own != wanted:
+        evidence = {"vocabulary": own, "model_vocabulary": wanted}
+        return _unfit(path, model_path, f"it has {own} tokens, the model has {wanted}", evidence)
+    return None
+
+
+def find_companions(main: Path, model: TensorResult, read: Callable[[Path], TensorResult]) -> Companions:
+    """Projector and drafter among the neighbours of a local model file; `read` reads a file's header."""
+    names = _neighbours(main)
+    projector, projector_reasons = _first_suitable(
+        [name for name in names if PROJECTOR_WORD in name.lower()],
+        lambda path: projector_fault(path, read(path), main, model),
+        main,
+    )
+    drafter, drafter_reasons = _first_suitable(
+        [name for name in names if _is_drafter_name(name)],
+        lambda path: drafter_fault(path, read(path), main, model),
+        main,
+    )
+    return Companions(projector, drafter, (*projector_reasons, *drafter_reasons))
+
+
+def _first_suitable(
+    names: list[str], fault: Callable[[Path], Reason | None], main: Path
+) -> tuple[Path | None, list[Reason]]:
+    """The most similar by name, f16 before others, that has no fault; reasons only where none is left."""
+    reasons = []
+    for name in sorted(names, key=lambda name: _order(name, main.name)):
+        reason = fault(main.parent / name)
+        if reason is None:
+            return main.parent / name, []
+        reasons.append(reason)
+    return None, reasons
+
+
+def _order(name: str, main: str) -> tuple[int, bool, str]:
+    return -_shared_parts(name, main), not name.lower().endswith(PREFERRED_ENDING), name
+
+
+def _shared_parts(name: str, main: str) -> int:
+    """How many parts of the model's name the companion has too, counted from the model's front."""
+    own = set(PARTS.split(name.lower()))
+    shared = 0
+    for part in PARTS.split(main.lower()):
+        if part not in own:
+            break
+        shared += 1
+    return shared
+
+
+def _neighbours(main: Path) -> list[str]:
+    """Names of the GGUF files beside a model, without it and without later shards."""
+    found = []
+    try:
+        with os.scandir(main.parent) as entries:
+            for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
+                part = shard(entry.name)
+                if is_gguf(entry.name) and entry.name != main.name and (part is None or part.index == 1):
+                    found.append(entry.name)
+    except OSError:
+        return []
+    return sorted(found)
+
+
+def _is_drafter_name(path: str) -> bool:
+    return base_name(path).lower().startswith(DRAFTER_START)
+
+
+def _projection(projector: TensorResult) -> int | None:
+    header = projector.header
+    return header.vision_projection or header.audio_projection
+
+
+def _model_side_widths(projector: TensorResult) -> frozenset[int]:
+    """What a projector may hand over. Old files name another width in the header, so tensors count too."""
+    widths = {projector.header.vision_projection, projector.header.audio_projection}
+    for tensor in projector.tensors:
+        if tensor.name.startswith(MODEL_SIDE):
+            widths.update(tensor.dims)
+    return frozenset(width for width in widths if width)
+
+
+def _unreadable(path: Path, found: TensorResult, model: Path) -> Reason:
+    return _unfit(path, model, f"it cannot be read: {found.detail}", {"status": found.status})
+
+
+def _unfit(path: Path, model: Path, why: str, evidence: Mapping[str, object]) -> Reason:
+    return Reason(
+        "companion_unfit",
+        f"{path.name} is not used with {model.name}: {why}.",
+        "Get the file that belongs to this model, or move the other one away.",
+        "warning",
+        {"path": str(path), "model": str(model), **evidence},
+    )

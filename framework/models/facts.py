@@ -1,0 +1,143 @@
+"""All facts of a local model, as planning and `paddock inspect` use them: files, header, template, tensors.
+
+Blocks for some 10 ms per file the first time and far below one after that; call it in a worker thread.
+Refuses what no engine could load.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+from framework.models.companions import Companions, drafter_fault, find_companions, projector_fault
+from framework.models.file_set import FileSet, read_set
+from framework.models.ggml_types import FILE_TYPES, type_name
+from framework.models.gguf_fields import GgufHeader
+from framework.models.gguf_tensors import TensorInfo, TensorResult, read_tensors
+from framework.models.header_cache import HeaderCache, cache_directory
+from framework.models.swa_pattern import PatternSources, with_window
+from framework.models.template_caps import TemplateCapabilities, template_capabilities
+from framework.values.engine import FileId
+from framework.values.reason import Reason
+
+# More models than anybody serves at once.
+MOST_MODELS = 256
+
+
+@dataclass(frozen=True)
+class WeightSummary:
+    """The tensors of all files of a model, summed up."""
+
+    parameters: int = 0
+    tensors: int = 0
+    total_bytes: int = 0
+    """Of tensors whose type is known."""
+    bytes_by_type: Mapping[str, int] = field(default_factory=dict)
+    """Largest first."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known about a model before a server is started."""
+
+    files: FileSet
+    header: GgufHeader
+    """Of the first file, with the window pattern that the engine will use."""
+    template: TemplateCapabilities
+    tensors: tuple[TensorInfo, ...]
+    """Of all files, in their order. Offsets are those within each file."""
+    weights: WeightSummary
+
+    @property
+    def quantisation(self) -> str | None:
+        """The recipe by the header, such as `Q4_K_M`; None where it says nothing we know."""
+        return FILE_TYPES.get(self.header.file_type) if self.header.file_type is not None else None
+
+
+class FactsReader:
+    """Reads facts and remembers them; one for a process."""
+
+    def __init__(self, cache: HeaderCache | None = None, sources: PatternSources | None = None) -> None:
+        self._headers = HeaderCache(cache_directory()) if cache is None else cache
+        self._sources = sources
+        self._latest: dict[Path, tuple[tuple[FileId, ...], str, str | None, ModelFacts]] = {}
+
+    def read(self, path: Path, *, model_id: str = "", template: str | None = None) -> ModelFacts:
+        """Facts of the model that `path` belongs to; `template` stands in for that of the file.
+
+        Raises `Refused` as `file_set.read_set` does.
+        """
+        files, results = read_set(path, self._headers.read)
+        known = self._latest.get(path)
+        if known is not None and known[:3] == (files.files, model_id, template):
+            return known[3]
+        facts = assemble(files, results, model_id=model_id, template=template, sources=self._sources)
+        if len(self._latest) >= MOST_MODELS:
+            self._latest.clear()
+        self._latest[path] = (files.files, model_id, template, facts)
+        return facts
+
+    def companions(self, facts: ModelFacts) -> Companions:
+        """Projector and drafter among the neighbours of the model's files."""
+        return find_companions(facts.files.main, _as_read(facts), self.read_file)
+
+    def projector_fault(self, projector: Path, facts: ModelFacts) -> Reason | None:
+        """Why this projector must not be launched with the model; None where nothing speaks against it."""
+        return projector_fault(projector, self.read_file(projector), facts.files.main, _as_read(facts))
+
+    def drafter_fault(self, drafter: Path, facts: ModelFacts) -> Reason | None:
+        """Why this drafter must not be used for the model; None where nothing speaks against it."""
+        return drafter_fault(drafter, self.read_file(drafter), facts.files.main, _as_read(facts))
+
+    def read_file(self, path: Path) -> TensorResult:
+        """Header and tensors of one file, such as a projector. Never raises."""
+        try:
+            status = path.stat()
+        except OSError:
+            return read_tensors(path)  # which says what is wrong
+        return self._headers.read(FileId(path, status.st_size, status.st_mtime_ns))
+
+
+def read_facts(path: Path, *, model_id: str = "", template: str | None = None) -> ModelFacts:
+    """Facts of one model, for callers that ask once. Raises `Refused`."""
+    return FactsReader().read(path, model_id=model_id, template=template)
+
+
+def assemble(
+    files: FileSet,
+    results: Iterable[TensorResult],
+    *,
+    model_id: str = "",
+    template: str | None = None,
+    sources: PatternSources | None = None,
+) -> ModelFacts:
+    """Facts from what was read of each file; nothing is opened unless `sources` do."""
+    read = tuple(results)
+    header = with_window(read[0].header, sources)
+    tensors = tuple(tensor for result in read for tensor in result.tensors)
+    return ModelFacts(
+        files=files,
+        header=header,
+        template=template_capabilities(header.chat_template if template is None else template, model_id),
+        tensors=tensors,
+        weights=summarise(tensors),
+    )
+
+
+def _as_read(facts: ModelFacts) -> TensorResult:
+    return TensorResult("ok", header=facts.header)
+
+
+def summarise(tensors: Iterable[TensorInfo]) -> WeightSummary:
+    """Count and add up tensors."""
+    count = parameters = 0
+    by_type: Counter[int] = Counter()
+    for _, dims, type_id, _, size_bytes in tensors:
+        count += 1
+        parameters += prod(dims)
+        by_type[type_id] += size_bytes or 0
+    named = {type_name(type_id): total for type_id, total in by_type.most_common()}
+    return WeightSummary(parameters, count, by_type.total(), named)

@@ -1,0 +1,205 @@
+"""The hub's own client: listings, metadata, first bytes; and its errors in our words (02 §10, §14).
+
+With hub.transfer the only place that imports huggingface_hub, and only inside the download process: the
+import takes a second, and the client keeps settings of its environment in globals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from huggingface_hub import (
+    HfApi,
+    get_hf_file_metadata,
+    get_token,
+    hf_hub_url,
+    set_client_factory,
+)
+from huggingface_hub.errors import (
+    DisabledRepoError,
+    FileMetadataError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RemoteEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.hf_api import RepoSibling
+from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+from framework import __version__
+from framework.models.hub import refusals
+from framework.models.hub.facts import RepoFile, RepoListing
+from framework.models.hub.places import is_safe_path
+from framework.values.reason import Refused
+
+LIBRARY: dict[str, Any] = {"library_name": "paddock", "library_version": __version__}
+REQUEST_TIMEOUT_S = 20.0
+READ_SIZE = 256 * 1024
+ETAG = re.compile(r"[A-Za-z0-9._-]{1,128}")
+CONTENT_RANGE_TOTAL = re.compile(r"bytes \d+-\d+/(\d+)")
+UNAUTHORIZED, FORBIDDEN, TOO_MANY, PARTIAL = 401, 403, 429, 206
+LONGEST_CAUSE = 200
+QUERY = re.compile(r"\?\S+")
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What the hub says of one file at one commit. `etag` names its content: the SHA-256 for large files."""
+
+    etag: str
+    size_bytes: int
+    commit: str
+
+
+class HubClient:
+    """Calls of the hub for one repository. All calls block; all raise Refused."""
+
+    def __init__(self, repo: str, endpoint: str) -> None:
+        self.repo = repo
+        self.endpoint = endpoint
+        set_client_factory(_client)
+
+    def listing(self) -> RepoListing:
+        """Names, sizes and checksums of all files of the main branch."""
+        with self.translated():
+            info = HfApi(endpoint=self.endpoint, **LIBRARY).model_info(
+                self.repo, files_metadata=True, timeout=REQUEST_TIMEOUT_S
+            )
+        if not info.sha:
+            raise refusals.no_such_revision(self.repo)
+        files = tuple(_file(one) for one in info.siblings or () if is_safe_path(one.rfilename))
+        return RepoListing(self.repo, info.sha, files)
+
+    def url(self, file: str, revision: str) -> str:
+        """Where the content of a file is asked for; the hub redirects to where it lies."""
+        return hf_hub_url(self.repo, file, revision=revision, endpoint=self.endpoint)
+
+    def headers(self) -> dict[str, str]:
+        """Headers of a request, with the token of this machine where it has one."""
+        return build_hf_headers(**LIBRARY)
+
+    def metadata(self, file: str, revision: str) -> Metadata:
+        """Size and identity of a file; asks for the right to read it, which a listing does not."""
+        with self.translated(file):
+            found = get_hf_file_metadata(
+                self.url(file, revision),
+                timeout=REQUEST_TIMEOUT_S,
+                endpoint=self.endpoint,
+                **LIBRARY,
+            )
+        if not found.etag or not ETAG.fullmatch(found.etag) or not found.commit_hash or found.size is None:
+            raise refusals.hub_error(
+                self.repo, f"{self.endpoint} does not answer like a hub (no ETag, commit or size)"
+            )
+        return Metadata(found.etag, found.size, found.commit_hash)
+
+    def first_bytes(self, file: str, revision: str, count: int) -> tuple[bytes, int]:
+        """At most `count` bytes from the start of a file, and the size of the whole file."""
+        headers = {**self.headers(), "Range": f"bytes=0-{count - 1}", "Accept-Encoding": "identity"}
+        data = bytearray()
+        url = self.url(file, revision)
+        with (
+            self.translated(file),
+            get_session().stream("GET", url, headers=headers, timeout=REQUEST_TIMEOUT_S) as response,
+        ):
+            hf_raise_for_status(response)
+            total = _total_bytes(response)
+            for chunk in response.iter_bytes(READ_SIZE):
+                data += chunk
+                if len(data) >= count:
+                    break
+        return bytes(data[:count]), max(total, len(data))
+
+    @contextmanager
+    def translated(self, file: str = "") -> Iterator[None]:
+        """Faults of the client, raised inside, as Refused."""
+        try:
+            yield
+        except Refused:
+            raise
+        except Exception as error:
+            refusal = self._refusal(error, file)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    def _refusal(self, error: BaseException, file: str) -> Refused | None:
+        if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
+            return self._refusal(error.__cause__, file)
+        if isinstance(error, HfHubHTTPError):
+            return self._http_refusal(error, file)
+        if isinstance(error, HFValidationError):
+            return refusals.no_such_repo(self.repo, 400)
+        if isinstance(error, httpx2.TransportError | OfflineModeIsEnabled):
+            return refusals.unreachable(self.repo, self.endpoint, one_line(error))
+        if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL | FileMetadataError | ValueError):
+            return refusals.hub_error(self.repo, one_line(error))
+        return None
+
+    def _http_refusal(self, error: HfHubHTTPError, file: str) -> Refused:
+        status = error.response.status_code
+        if isinstance(error, GatedRepoError):
+            return refusals.gated(self.repo)
+        if isinstance(error, RemoteEntryNotFoundError):
+            return refusals.no_such_file(self.repo, file, ())
+        if isinstance(error, RevisionNotFoundError):
+            return refusals.no_such_revision(self.repo)
+        if isinstance(error, DisabledRepoError):
+            return refusals.disabled(self.repo)
+        if isinstance(error, RepositoryNotFoundError):
+            return refusals.no_such_repo(self.repo, status)
+        if status in (UNAUTHORIZED, FORBIDDEN):
+            return refusals.not_allowed(self.repo, status, had_token=get_token() is not None)
+        if status == TOO_MANY:
+            return refusals.rate_limited(self.repo, asked_wait_s(error.response.headers))
+        return refusals.hub_error(self.repo, f"HTTP {status}", status)
+
+
+def _file(found: RepoSibling) -> RepoFile:
+    if found.lfs is None:
+        return RepoFile(found.rfilename, found.size)
+    return RepoFile(found.rfilename, found.lfs.size, found.lfs.sha256)
+
+
+def asked_wait_s(headers: Mapping[str, str]) -> float | None:
+    """The pause that an answer with 429 asks for, in seconds."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    # The hub's own header: `"api";r=0;t=55`, t in seconds.
+    match = re.search(r";\s*t=(\d{1,9})", headers.get("RateLimit", ""))
+    return float(match.group(1)) if match else None
+
+
+def one_line(error: BaseException) -> str:
+    """A fault in a few words; addresses without their query, which may hold a signature."""
+    text = QUERY.sub("", " ".join(str(error).split()))[:LONGEST_CAUSE].rstrip(".")
+    return text or type(error).__name__
+
+
+def _client() -> httpx2.Client:
+    """As the library's own, but a rate limit is an error at once: it would sleep as long as it is told."""
+    hooks = {"response": [_raise_rate_limit]}
+    return httpx2.Client(event_hooks=hooks, follow_redirects=True, timeout=REQUEST_TIMEOUT_S)
+
+
+def _raise_rate_limit(response: httpx2.Response) -> None:
+    if response.status_code == TOO_MANY:
+        hf_raise_for_status(response)
+
+
+def _total_bytes(response: httpx2.Response) -> int:
+    if response.status_code == PARTIAL:
+        match = CONTENT_RANGE_TOTAL.fullmatch(response.headers.get("Content-Range", ""))
+        return int(match.group(1)) if match else 0
+    length = response.headers.get("Content-Length", "")
+    return int(length) if length.isdecimal() else 0

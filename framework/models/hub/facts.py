@@ -1,0 +1,80 @@
+"""The values of the hub package: listings, plans for the disk, what was fetched and what is in the cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.values.reason import Reason
+from framework.values.request import ModelSource
+
+
+@dataclass(frozen=True)
+class RepoFile:
+    """A file of a repository. `size_bytes` is None where the hub does not say; `sha256` is of the content."""
+
+    path: str
+    size_bytes: int | None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class RepoListing:
+    """All files of a repository at one commit."""
+
+    repo: str
+    revision: str
+    files: tuple[RepoFile, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """Names of the files."""
+        return [file.path for file in self.files]
+
+    def file(self, path: str) -> RepoFile | None:
+        """The file of this name."""
+        return next((file for file in self.files if file.path == path), None)
+
+
+@dataclass(frozen=True)
+class ResolvedSource:
+    """The local files of a source, ready for an engine. `files` holds `main` first, then the other shards."""
+
+    source: ModelSource
+    main: Path
+    files: tuple[Path, ...]
+    label: str | None = None
+    """Quantisation label of what was chosen."""
+    revision: str | None = None
+    from_cache: bool = True
+    fetched_bytes: int = 0
+    elapsed_s: float = 0.0
+    notes: tuple[Reason, ...] = ()
+    """What is worth knowing about the choice."""
+
+
+@dataclass(frozen=True)
+class HeaderPrefix:
+    """The first bytes of a file that is not here, and how large the whole of it is."""
+
+    file: str
+    data: bytes
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class RemoteModel:
+    """A model that is not downloaded: its repository, and the start of each file, the main one first."""
+
+    listing: RepoListing
+    label: str | None
+    prefixes: tuple[HeaderPrefix, ...]
+
+
+def source_text(source: ModelSource) -> str:
+    """A source as the manifest writes it."""
+    if source.path is not None:
+        return str(source.path)
+    if source.file:
+        return f"hf:{source.repo}/{source.file}"
+    return f"hf:{source.repo}:{source.variant}" if source.variant else f"hf:{source.repo}"

@@ -1,0 +1,117 @@
+"""How wishes about thinking reach a chat template: at launch and with a request (02 §6.6-6.9). Pure.
+
+Both answer with keyword arguments for the template; an empty mapping leaves it to its own defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from framework.models.file_names import billions
+from framework.models.template_caps import LADDER, TemplateCapabilities
+
+TemplateArguments = Mapping[str, bool | str | float]
+
+# Small models of these families lose more by thinking than they gain.
+OFF_WHEN_SMALL = ("qwen3.5", "qwen3.6")
+SMALL_BELOW_BILLIONS = 9
+USUAL_LEVELS = ("low", "medium", "high")
+# This template wants a number, and takes a name that it cannot convert for "no thinking".
+NUMERIC_ARCHITECTURE = "inkling"
+NUMERIC_EFFORT = dict(zip(LADDER, (0.0, 0.1, 0.2, 0.7, 0.9, 0.99, 0.99), strict=True))
+
+
+def launch_arguments(
+    caps: TemplateCapabilities,
+    model_id: str,
+    *,
+    architecture: str | None = None,
+    size_label: str | None = None,
+) -> TemplateArguments:
+    """What a server is started with, so that clients who say nothing get the model's best behaviour."""
+    arguments: dict[str, bool | str | float] = {}
+    if caps.switchable:
+        thinks = starts_thinking(model_id, size_label)
+        if caps.reasoning_style == "reasoning_effort":
+            arguments["reasoning_effort"] = numeric_effort("high" if thinks else "low", architecture)
+        else:
+            arguments["enable_thinking"] = thinks
+    if caps.supports_preserve_thinking:
+        arguments["preserve_thinking"] = False
+    return arguments
+
+
+def starts_thinking(model_id: str, size_label: str | None = None) -> bool:
+    """Whether a model thinks unless a request says otherwise."""
+    if not any(family in model_id.lower() for family in OFF_WHEN_SMALL):
+        return True
+    size = billions(model_id, size_label)
+    return size is None or size >= SMALL_BELOW_BILLIONS
+
+
+def request_arguments(
+    caps: TemplateCapabilities,
+    *,
+    enable_thinking: bool | None = None,
+    effort: str | None = None,
+    preserve: bool | None = None,
+    architecture: str | None = None,
+) -> TemplateArguments:
+    """What one request asks for, in the words of the template."""
+    arguments: dict[str, bool | str | float] = {}
+    if caps.switchable:
+        arguments.update(_switches(caps, enable_thinking, effort))
+    if caps.supports_preserve_thinking and preserve is not None:
+        arguments["preserve_thinking"] = preserve
+    if isinstance(named := arguments.get("reasoning_effort"), str):
+        arguments["reasoning_effort"] = numeric_effort(named, architecture)
+    return arguments
+
+
+def numeric_effort(effort: str, architecture: str | None) -> str | float:
+    """A level as the number that one architecture wants; unknown names and other architectures keep it."""
+    if (architecture or "").lower() != NUMERIC_ARCHITECTURE:
+        return effort
+    return NUMERIC_EFFORT.get(effort.strip().lower(), effort)
+
+
+def shown_tools(caps: TemplateCapabilities, *, is_diffusion: bool) -> bool:
+    """Tools for the built-in loop, where a diffusion model would lose its frames. Clients may pass theirs."""
+    return caps.supports_tools and not is_diffusion
+
+
+def _switches(caps: TemplateCapabilities, thinking: bool | None, effort: str | None) -> TemplateArguments:
+    if caps.reasoning_style == "enable_thinking_effort":
+        return _switch_and_effort(caps.effort_levels, thinking, effort)
+    if caps.reasoning_style == "reasoning_effort":
+        level = _nearest_level(effort, caps.effort_levels or USUAL_LEVELS) or _level_of_switch(thinking)
+        return {} if level is None else {"reasoning_effort": level}
+    return {} if thinking is None else {"enable_thinking": thinking}
+
+
+def _switch_and_effort(
+    levels: tuple[str, ...], thinking: bool | None, effort: str | None
+) -> TemplateArguments:
+    """The level goes out only where the template has it and thinking is not off."""
+    off = thinking is False or effort == "none"
+    named = effort in levels
+    if thinking is None and effort != "none" and not named:
+        return {}
+    if off or not named or effort is None:
+        return {"enable_thinking": not off}
+    return {"enable_thinking": True, "reasoning_effort": effort}
+
+
+def _nearest_level(effort: str | None, allowed: tuple[str, ...]) -> str | None:
+    """The level itself, the next weaker allowed one, else the weakest; None for words off the ladder."""
+    if effort not in LADDER:
+        return None
+    if effort == "none" or effort in allowed:
+        return effort
+    graded = [level for level in LADDER if level in allowed and level != "none"]
+    weaker = [level for level in graded if LADDER.index(level) < LADDER.index(effort)]
+    return weaker[-1] if weaker else graded[0]
+
+
+def _level_of_switch(thinking: bool | None) -> str | None:
+    return None if thinking is None else "high" if thinking else "low"

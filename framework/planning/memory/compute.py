@@ -1,0 +1,117 @@
+"""Compute and output buffers per device (measured rules). Pure.
+
+The engine's own graph is rebuilt from the tensor directory and its allocation replayed. Where the directory
+holds nothing that we can build from, the plain formulas of 03 have to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from framework.planning.memory.graph_model import micro_batch, model_graph
+from framework.planning.memory.kv_cache import row_elements
+from framework.planning.memory.kv_cells import cell_layout, window_cells
+from framework.planning.memory.placement import Placement
+from framework.planning.memory.plain_compute import plain_compute_bytes
+from framework.planning.memory.settings import F16_BYTES, CacheSettings
+from framework.planning.memory.shape import WITHOUT_MEMORY, ModelShape
+from framework.planning.memory.tensor_table import TensorTable
+from framework.values.plan import Basis
+
+F32_BYTES = 4
+# Compared with the engine to the MiB; others are built from the same parts, which is likely right and no
+# more.
+MEASURED_ARCHITECTURES = frozenset(
+    {
+        "bert",
+        "cohere2",
+        "command-r",
+        "deepseek2",
+        "exaone4",
+        "falcon-h1",
+        "gemma-embedding",
+        "gemma2",
+        "gemma3",
+    }
+    | {"gemma3n", "gemma4", "glm4", "glm4moe", "gpt-oss", "granite", "granitehybrid", "jamba", "kimi-linear"}
+    | {
+        "lfm2",
+        "lfm2moe",
+        "llama",
+        "llama4",
+        "mamba",
+        "mamba2",
+        "mimo2",
+        "minimax-m2",
+        "mistral3",
+        "nemotron_h",
+    }
+    | {"nemotron_h_moe", "nomic-bert", "olmo2", "phi3", "qwen2", "qwen3", "qwen35", "qwen35moe", "qwen3moe"}
+    | {"qwen3next", "seed_oss", "smollm3", "starcoder2"}
+)
+# Added to what is built for the others. Encoder-decoders are among them: their largest moment is not known.
+ASSUMED_MARGIN_BYTES = 12 << 20
+# A layer has to have one of these for its operations to be known.
+BUILDABLE = ("attn_output", "attn_o", "ssm_out", "shortconv.conv")
+
+
+@dataclass(frozen=True)
+class ComputeBuffers:
+    """Bytes by device, and how well they are known."""
+
+    bytes_by_device: Mapping[str, int]
+    basis: Basis
+
+
+def compute_buffers(
+    shape: ModelShape, table: TensorTable, settings: CacheSettings, placement: Placement
+) -> ComputeBuffers:
+    """Compute buffers of the main context."""
+    if not is_buildable(table):
+        size = plain_compute_bytes(shape, settings)
+        return ComputeBuffers(dict.fromkeys(placement.devices, size), "assumed")
+    graph = model_graph(shape, table, settings, placement, output_tokens(shape, settings))
+    is_measured = shape.architecture in MEASURED_ARCHITECTURES
+    margin = 0 if is_measured else ASSUMED_MARGIN_BYTES
+    sizes = {
+        device: size + margin for device, size in zip(placement.devices, graph.buffer_bytes(), strict=True)
+    }
+    return ComputeBuffers(sizes, "computed" if is_measured else "assumed")
+
+
+def is_buildable(table: TensorTable) -> bool:
+    """Whether the directory shows operations that we know."""
+    return any(layer.has(name) for layer in table.layers for name in BUILDABLE)
+
+
+def output_tokens(shape: ModelShape, settings: CacheSettings) -> int:
+    """Tokens whose logits the server reserves room for: one per slot, or all of them for vectors of a model
+    that has an output."""
+    if settings.embeddings and shape.architecture not in WITHOUT_MEMORY:
+        return micro_batch(shape, settings)
+    return max(1, settings.slots)
+
+
+def output_bytes(shape: ModelShape, settings: CacheSettings) -> int:
+    """Logits, and vectors where they are asked for, in host memory. The engine's own table leaves them
+    out.
+    """
+    width = (shape.vocab_size or 0) + (shape.embedding_length or 0 if settings.embeddings else 0)
+    return F32_BYTES * width * max(1, settings.slots)
+
+
+def quantised_cache_scratch(shape: ModelShape, settings: CacheSettings) -> int:
+    """What CUDA adds to a compute buffer: one layer's keys and values as f16. From public source, not
+    measured.
+    """
+    both = (settings.key_type, settings.value_type)
+    if not settings.flash_attention or all(cache_type == "f16" for cache_type in both):
+        return 0
+    layout = cell_layout(settings.n_ctx, settings.slots, unified=settings.unified)
+    windowed = window_cells(layout, shape.sliding_window or 0, settings)
+    widest = 0
+    for layer in shape.cache_layers:
+        cells = layout.streams * (windowed if shape.is_windowed(layer) else layout.cells_per_stream)
+        widest = max(widest, cells * sum(row_elements(shape, layer, flash_attention=True)))
+    return int(widest * F16_BYTES)

@@ -1,0 +1,154 @@
+"""Projectors and drafters, in listings and beside local files (02 §12)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.models.companions import (
+    Companions,
+    choose_drafter,
+    choose_projector,
+    families,
+    find_companions,
+)
+from framework.models.gguf_tensors import read_tensors
+from tests.models.gguf_bytes import ARRAY, STRING, U32, Array, Tensor, gguf, pair
+
+
+@pytest.mark.parametrize(
+    ("paths", "chosen"),
+    [
+        (["a/mmproj-BF16.gguf", "mmproj-F16.gguf"], "mmproj-F16.gguf"),
+        (["mmproj-b.gguf", "mmproj-a.gguf"], "mmproj-a.gguf"),
+        (["mmproj/x.gguf"], None),
+        (["mmproj-F16.gguf.part"], None),
+        ([], None),
+    ],
+)
+def test_projector_of_a_listing(paths: list[str], chosen: str | None) -> None:
+    assert choose_projector(paths) == chosen
+
+
+@pytest.mark.parametrize(
+    ("paths", "chosen"),
+    [
+        (["mtp-b.gguf", "MTP-a.gguf"], "MTP-a.gguf"),
+        (["MTP/mtp-b.gguf"], None),
+        (["x-mtp.gguf", "mtp-b.bin"], None),
+    ],
+)
+def test_drafter_of_a_listing(paths: list[str], chosen: str | None) -> None:
+    assert choose_drafter(paths) == chosen
+
+
+def test_families_are_the_beginnings_of_parts() -> None:
+    assert families("x/Qwen2.5-VL-llama.gguf") == {"qwen", "llama"}
+    assert families("myqwen.gguf") == frozenset()
+
+
+def model(path: Path, embedding: int = 2560, tokens: int = 2) -> Path:
+    path.write_bytes(
+        gguf(
+            pair("general.architecture", STRING, "llama"),
+            pair("llama.embedding_length", U32, embedding),
+            pair("tokenizer.ggml.tokens", ARRAY, Array(STRING, ("t",) * tokens)),
+        )
+    )
+    return path
+
+
+def projector(path: Path, projection: int = 2560, *tensors: Tensor) -> Path:
+    path.write_bytes(
+        gguf(
+            pair("general.architecture", STRING, "clip"),
+            pair("clip.vision.projection_dim", U32, projection),
+            tensors=tensors,
+            data=2**16,
+        )
+    )
+    return path
+
+
+def beside(main: Path) -> Companions:
+    return find_companions(main, read_tensors(main), read_tensors)
+
+
+def test_a_projector_that_suits_the_model(tmp_path: Path) -> None:
+    main = model(tmp_path / "gemma-3.gguf")
+    path = projector(tmp_path / "mmproj-gemma-3-f16.gguf")
+    assert beside(main) == Companions(projector=path)
+
+
+def test_a_projector_of_another_width_is_not_attached(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf")
+    path = projector(tmp_path / "mmproj.gguf", 2048)
+    found = beside(main)
+    assert found.projector is None
+    (reason,) = found.reasons
+    assert (reason.code, reason.severity) == ("companion_unfit", "warning")
+    assert reason.evidence == {
+        "path": str(path),
+        "model": str(main),
+        "projection": 2048,
+        "embedding": 2560,
+    }
+    assert "2048" in reason.message
+    assert "2560" in reason.message
+
+
+def test_a_projector_of_another_family_is_not_attached(tmp_path: Path) -> None:
+    main = model(tmp_path / "qwen3.gguf")
+    projector(tmp_path / "mmproj-gemma.gguf")
+    found = beside(main)
+    assert found.projector is None
+    assert "families" in found.reasons[0].message
+
+
+def test_the_width_of_its_tensors_counts_as_well(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf", 64)
+    path = projector(tmp_path / "mmproj.gguf", 768, Tensor("mm.2.weight", (32, 64)))
+    assert beside(main).projector == path
+
+
+def test_a_projector_that_is_cut_off_is_not_attached(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf")
+    path = projector(tmp_path / "mmproj.gguf")
+    path.write_bytes(path.read_bytes()[:50])
+    found = beside(main)
+    assert found.projector is None
+    assert "cannot be read" in found.reasons[0].message
+
+
+def test_among_several_the_one_that_suits_is_taken_and_the_others_are_not_spoken_of(tmp_path: Path) -> None:
+    main = model(tmp_path / "m-4b.gguf")
+    projector(tmp_path / "mmproj-m-12b.gguf", 3840)
+    right = projector(tmp_path / "mmproj-m-4b.gguf")
+    assert beside(main) == Companions(projector=right)
+
+
+def test_of_two_that_suit_the_more_similar_name_is_taken_then_f16(tmp_path: Path) -> None:
+    main = model(tmp_path / "vision-tune-a-Q4_0.gguf")
+    projector(tmp_path / "mmproj-other-f16.gguf")
+    projector(tmp_path / "mmproj-vision-tune-a-bf16.gguf")
+    right = projector(tmp_path / "mmproj-vision-tune-a-f16.gguf")
+    assert beside(main).projector == right
+
+
+def test_a_drafter_with_the_same_vocabulary(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf")
+    path = model(tmp_path / "mtp-m.gguf")
+    assert beside(main) == Companions(drafter=path)
+
+
+def test_a_drafter_with_another_vocabulary_is_not_used(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf")
+    model(tmp_path / "mtp-m.gguf", tokens=3)
+    found = beside(main)
+    assert found.drafter is None
+    assert found.reasons[0].evidence["vocabulary"] == 3
+
+
+def test_a_folder_that_cannot_be_listed_has_no_companions(tmp_path: Path) -> None:
+    assert find_companions(tmp_path / "gone" / "m.gguf", read_tensors(tmp_path), read_tensors) == Companions()

@@ -1,0 +1,115 @@
+"""All facts of a model together."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from framework.models.companions import Companions
+from framework.models.facts import FactsReader, ModelFacts, read_facts
+from framework.models.header_cache import HeaderCache
+from framework.models.swa_pattern import PatternSources
+from framework.values.reason import Refused
+from tests.models.gguf_bytes import Q4_0_TENSOR, STRING, U32, Tensor, gguf, pair
+
+GEMMA = gguf(
+    pair("general.architecture", STRING, "gemma3"),
+    pair("general.file_type", U32, 2),
+    pair("gemma3.block_count", U32, 7),
+    pair("gemma3.attention.sliding_window", U32, 512),
+    pair("tokenizer.chat_template", STRING, "{% if tools %}{% if enable_thinking %}"),
+    tensors=(Tensor("token_embd.weight", (32, 2), Q4_0_TENSOR), Tensor("blk.0.norm", (8,), 0, 64)),
+    data=128,
+)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A small model with a window and a template."""
+    path = tmp_path / "gemma-3-x.gguf"
+    path.write_bytes(GEMMA)
+    return path
+
+
+@pytest.fixture
+def reader() -> FactsReader:
+    """A reader that keeps nothing on disk."""
+    return FactsReader(HeaderCache())
+
+
+def test_facts_of_a_model(model: Path, reader: FactsReader) -> None:
+    facts = reader.read(model)
+    assert facts.header.swa_mask == (True, True, True, True, True, False, True)
+    assert (facts.template.supports_tools, facts.template.supports_reasoning) == (True, True)
+    assert (facts.weights.parameters, facts.weights.tensors, facts.weights.total_bytes) == (72, 2, 68)
+    assert dict(facts.weights.bytes_by_type) == {"Q4_0": 36, "F32": 32}
+    assert (facts.quantisation, facts.files.total_bytes) == ("Q4_0", len(GEMMA))
+
+
+def test_a_template_can_be_put_in_its_place(model: Path, reader: FactsReader) -> None:
+    assert not reader.read(model, template="{{ x }}").template.supports_tools
+    assert reader.read(model).template.supports_tools
+
+
+def test_the_same_facts_are_given_again_until_the_file_changes(model: Path, reader: FactsReader) -> None:
+    first = reader.read(model)
+    assert reader.read(model) is first
+    model.write_bytes(GEMMA.replace(b"enable_thinking", b"enable_nothing!"))
+    assert not reader.read(model).template.supports_reasoning
+
+
+def test_sources_are_asked_for_unknown_architectures(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(GEMMA.replace(b"gemma3", b"newone"))
+    sources = PatternSources(stored={"newone": 2})
+    facts = FactsReader(HeaderCache(), sources).read(path)
+    assert facts.header.swa_mask == (True, False, True, False, True, False, True)
+
+
+def test_a_model_without_companions(model: Path, reader: FactsReader) -> None:
+    assert reader.companions(reader.read(model)) == Companions()
+
+
+@pytest.mark.parametrize(("name", "fault"), [("gone.gguf", True), ("gemma-3-x.gguf", False)])
+def test_a_named_companion_is_judged(model: Path, reader: FactsReader, name: str, fault: bool) -> None:
+    facts = reader.read(model)
+    path = model.with_name(name)
+    assert (reader.projector_fault(path, facts) is not None) == fault
+    assert (reader.drafter_fault(path, facts) is not None) == fault
+
+
+def test_tensors_of_all_shards_count(tmp_path: Path, reader: FactsReader) -> None:
+    for index in (1, 2):
+        named = GEMMA.replace(b"blk.0", b"blk.%d" % index).replace(b"token_embd", b"token_emb%d" % index)
+        (tmp_path / f"m-0000{index}-of-00002.gguf").write_bytes(named)
+    facts = reader.read(tmp_path / "m-00002-of-00002.gguf")
+    assert (facts.weights.tensors, len(facts.tensors)) == (4, 4)
+    assert facts.files.notes[0].code == "other_shard_named"
+
+
+def test_a_missing_model_is_refused(tmp_path: Path, reader: FactsReader) -> None:
+    with pytest.raises(Refused, match="does not exist"):
+        reader.read(tmp_path / "gone.gguf")
+
+
+def test_a_shard_that_disappears_is_noticed(tmp_path: Path, reader: FactsReader) -> None:
+    test_tensors_of_all_shards_count(tmp_path, reader)
+    (tmp_path / "m-00002-of-00002.gguf").unlink()
+    with pytest.raises(Refused, match="are missing"):
+        reader.read(tmp_path / "m-00001-of-00002.gguf")
+
+
+def test_facts_from_memory_take_less_than_a_millisecond(model: Path, reader: FactsReader) -> None:
+    reader.read(model)
+    started = time.process_time()
+    for _ in range(100):
+        reader.read(model)
+    assert time.process_time() - started < 0.1
+
+
+def test_facts_asked_for_once(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert isinstance(read_facts(model, model_id="m"), ModelFacts)
+    assert list((tmp_path / "cache" / "paddock" / "headers").iterdir())

@@ -1,0 +1,284 @@
+"""A small hub on the loopback: listings, resolve redirects to a second origin, ranges, and faults on demand.
+
+What it says and how was taken from the client's source: status codes with `X-Error-Code`, `X-Repo-Commit`,
+`X-Linked-*` headers on the redirect. Set `HF_ENDPOINT` to `url`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+API = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)(?:/revision/(?P<revision>[^/]+))?")
+RESOLVE = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+CONTENT = re.compile(r"/content/(?P<sha>[0-9a-f]{64})")
+RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+PIECE = 16 * 1024
+
+
+@dataclass
+class Repo:
+    """A repository at one commit. Change `commit` and `files` together to push."""
+
+    files: dict[str, bytes]
+    commit: str = "a" * 40
+    gated: bool = False
+    private: bool = False
+    sizes: dict[str, int] = field(default_factory=dict)
+    """What the listing says of files instead of the truth."""
+
+
+@dataclass
+class Faults:
+    """What goes wrong; all of it can be changed while the stand-in runs."""
+
+    api_status: int = 0
+    """Status of every listing, with `retry_after`."""
+    resolve_status: int = 0
+    content_status: int = 0
+    content_first: int = 0
+    """So many answers with content before `content_status` begins."""
+    retry_after: str = ""
+    break_after: list[int] = field(default_factory=list)
+    """The next answers with content end after so many bytes each."""
+    bytes_per_s: float = 0.0
+    ignore_range: bool = False
+    flip_a_byte: bool = False
+    announce_less: int = 0
+    """Content shorter by so many bytes than the listing says, with a matching Content-Length."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that came in. Header names are in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+
+
+class HubStandIn:
+    """A hub and its content network, two servers on two ports. Use it in a `with` block."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, Repo] = {}
+        self.faults = Faults()
+        self.seen: list[Seen] = []
+        self.token = "hf_stand_in_secret"
+        self._servers = [_Server(("127.0.0.1", 0), _handler(self)) for _ in range(2)]
+        self._threads = [
+            threading.Thread(target=server.serve_forever, args=(0.02,)) for server in self._servers
+        ]
+        self.closing = False
+
+    def __enter__(self) -> HubStandIn:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing = True
+        for server, thread in zip(self._servers, self._threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    @property
+    def url(self) -> str:
+        """For `HF_ENDPOINT`."""
+        return f"http://127.0.0.1:{self._servers[0].server_port}"
+
+    @property
+    def content_url(self) -> str:
+        """The other origin, where content lies."""
+        return f"http://127.0.0.1:{self._servers[1].server_port}"
+
+    def add(self, repo: str, files: dict[str, bytes], **fields: Any) -> Repo:
+        """Publish a repository."""
+        self.repos[repo] = Repo(dict(files), **fields)
+        return self.repos[repo]
+
+    def content(self, sha: str) -> bytes | None:
+        """A file by its checksum."""
+        every = (data for repo in self.repos.values() for data in repo.files.values())
+        return next((data for data in every if sha256(data) == sha), None)
+
+    def served(self, kind: str, method: str = "GET") -> list[Seen]:
+        """Requests so far whose path starts with `/api`, `/content`, or holds `/resolve/`."""
+        return [seen for seen in tuple(self.seen) if kind in seen.path and seen.method == method]
+
+
+def sha256(data: bytes) -> str:
+    """The checksum that names content."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class _Server(ThreadingHTTPServer):
+    """Clients that hang up are part of the tests."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """As the base class, but for a lost connection."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def _handler(hub: HubStandIn) -> type[BaseHTTPRequestHandler]:
+    class Handler(_Answers):
+        stand_in = hub
+
+    return Handler
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """One connection."""
+
+    stand_in: HubStandIn
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  name of the base class
+        """Nothing."""
+
+    def _answer(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.stand_in.seen.append(Seen(self.command, path, headers))
+        try:
+            if match := CONTENT.fullmatch(path):
+                self._content(match["sha"])
+            elif match := API.fullmatch(path):
+                self._listing(match["repo"], match["revision"])
+            elif match := RESOLVE.fullmatch(path):
+                self._resolve(match["repo"], match["revision"], match["file"])
+            else:
+                self._send(404)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def _listing(self, name: str, revision: str | None) -> None:
+        if status := self.stand_in.faults.api_status:
+            self._fault(status)
+            return
+        repo = self._readable(name)
+        if repo is None:
+            return
+        siblings = [
+            _sibling(path, data, repo.sizes.get(path, len(data))) for path, data in repo.files.items()
+        ]
+        answer = {"id": name, "sha": repo.commit, "private": repo.private, "siblings": siblings}
+        self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+
+    def _resolve(self, name: str, revision: str, file: str) -> None:
+        if status := self.stand_in.faults.resolve_status:
+            self._fault(status)
+            return
+        repo = self._readable(name)
+        if repo is None:
+            return
+        if repo.gated and not self._authorized:
+            self._send(403, headers={"X-Error-Code": "GatedRepo", "X-Error-Message": "restricted"})
+            return
+        if revision not in ("main", repo.commit):
+            self._send(404, headers={"X-Error-Code": "RevisionNotFound"})
+            return
+        data = repo.files.get(file)
+        if data is None:
+            self._send(404, headers={"X-Error-Code": "EntryNotFound", "X-Repo-Commit": repo.commit})
+            return
+        headers = {
+            "Location": f"{self.stand_in.content_url}/content/{sha256(data)}?signature=x",
+            "X-Repo-Commit": repo.commit,
+            "X-Linked-Etag": f'"{sha256(data)}"',
+            "X-Linked-Size": str(len(data)),
+            "ETag": '"pointer"',
+        }
+        self._send(302, headers=headers)
+
+    def _content(self, sha: str) -> None:
+        faults = self.stand_in.faults
+        if faults.content_first:
+            faults.content_first -= 1
+        elif faults.content_status:
+            self._fault(faults.content_status)
+            return
+        data = self.stand_in.content(sha)
+        if data is None:
+            self._send(404)
+            return
+        if faults.flip_a_byte:
+            data = bytes([data[0] ^ 1]) + data[1:]
+        data = data[: len(data) - faults.announce_less]
+        match = RANGE.fullmatch(self.headers.get("Range", ""))
+        if match is None or faults.ignore_range:
+            self._stream(200, data, {})
+            return
+        start, end = int(match[1]), min(int(match[2] or len(data)), len(data) - 1)
+        if start >= len(data):
+            self._send(416, headers={"Content-Range": f"bytes */{len(data)}"})
+            return
+        self._stream(206, data[start : end + 1], {"Content-Range": f"bytes {start}-{end}/{len(data)}"})
+
+    def _stream(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+        faults = self.stand_in.faults
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(data)), "Accept-Ranges": "bytes"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        limit = faults.break_after.pop(0) if faults.break_after else None
+        for position in range(0, len(data), PIECE):
+            piece = data[position : position + PIECE]
+            if limit is not None and position + len(piece) > limit:
+                self.wfile.write(piece[: limit - position])
+                self.close_connection = True
+                return
+            self.wfile.write(piece)
+            if faults.bytes_per_s:
+                time.sleep(len(piece) / faults.bytes_per_s)
+            if self.stand_in.closing:
+                self.close_connection = True
+                return
+
+    def _readable(self, name: str) -> Repo | None:
+        """The repository, or None when the answer has been given."""
+        repo = self.stand_in.repos.get(name)
+        if repo is not None and (not repo.private or self._authorized):
+            return repo
+        # The hub tells strangers the same about private and about missing ones.
+        self._send(401 if not self._authorized else 404, headers={"X-Error-Code": "RepoNotFound"})
+        return None
+
+    @property
+    def _authorized(self) -> bool:
+        return self.headers.get("Authorization") == f"Bearer {self.stand_in.token}"
+
+    def _fault(self, status: int) -> None:
+        retry_after = self.stand_in.faults.retry_after
+        self._send(status, headers={"Retry-After": retry_after} if retry_after else {})
+
+    def _send(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def _sibling(path: str, data: bytes, size: int) -> dict[str, Any]:
+    lfs = {"sha256": sha256(data), "size": size, "pointerSize": 134}
+    return {"rfilename": path, "size": size, "blobId": "0" * 40, "lfs": lfs}
