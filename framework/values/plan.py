@@ -12,6 +12,7 @@ from framework.values.reason import Failure, Reason
 from framework.values.request import ModelRequest
 
 Basis = Literal["measured", "computed", "assumed"]
+RemedyKind = Literal["cache_type", "slots", "context", "variant", "experts", "layers"]
 REDACTED = "<redacted>"
 
 
@@ -50,6 +51,20 @@ class MemoryLine:
 
 
 @dataclass(frozen=True)
+class Remedy:
+    """One change that makes a launch smaller. `frees_bytes` is what the devices that are too full get back."""
+
+    kind: RemedyKind
+    to: str | int
+    """Cache type, slots, tokens, name of a variant, layers with experts in host memory, or layers on GPUs."""
+    frees_bytes: int
+    fits: bool
+    """Whether the launch fits with this change alone."""
+    sentence: str
+    """What to change, what it buys, what it costs."""
+
+
+@dataclass(frozen=True)
 class FitPlan:
     """Memory per device. `fits` is None while nothing was planned and the engine's own fit step decides."""
 
@@ -66,6 +81,8 @@ class FitPlan:
     """Layers on GPUs, the output counted as one; None for all of them."""
     cpu_experts: int = 0
     """Experts of so many first layers are in host memory."""
+    remedies: tuple[Remedy, ...] = ()
+    """What to change when it does not fit, best first."""
 
     def needed_bytes(self, device: str) -> int:
         """What a device has to hold from the start: its lines without what is only mapped, or grows later."""

@@ -7,7 +7,7 @@ does not. `shape_of` and `table_of` turn what was read of a model's files into w
 from framework.planning.memory.context_fit import ContextFit
 from framework.planning.memory.drafter import Drafter
 from framework.planning.memory.fit import Extras, largest_context, plan_memory
-from framework.planning.memory.remedies import Remedy, Variant, remedies
+from framework.planning.memory.remedies import Variant, remedies
 from framework.planning.memory.settings import (
     CacheSettings,
     DraftPlan,
@@ -30,7 +30,6 @@ __all__ = [
     "HostSettings",
     "ModelShape",
     "Offload",
-    "Remedy",
     "TensorTable",
     "Variant",
     "largest_context",

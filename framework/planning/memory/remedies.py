@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from framework.planning.memory.context_fit import SHORTEST, bisect
 from framework.planning.memory.fit import EVERYTHING, NO_EXTRAS, Extras, largest_context, plan_memory
@@ -15,29 +14,14 @@ from framework.planning.memory.placement import HOST
 from framework.planning.memory.settings import CacheSettings, Hardware, Offload, bytes_per_element
 from framework.planning.memory.shape import ModelShape
 from framework.planning.memory.tensor_table import TensorTable
-from framework.values.plan import FitPlan
+from framework.values.plan import FitPlan, Remedy, RemedyKind
 
-RemedyKind = Literal["cache_type", "slots", "context", "variant", "experts", "layers"]
 # From what is felt least to what is felt most.
 ORDER: tuple[RemedyKind, ...] = ("cache_type", "slots", "context", "variant", "experts", "layers")
 # Cache types that are worth trying, the milder one first.
 SMALLER_TYPES = ("q8_0", "q4_0")
 MIB, GIB = 1 << 20, 1 << 30
 BITS = 8
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """One change. `frees_bytes` is what the devices that are too full get back; it can be negative."""
-
-    kind: RemedyKind
-    to: str | int
-    """Cache type, slots, tokens, name of a variant, layers with experts in host memory, or layers on GPUs."""
-    frees_bytes: int
-    fits: bool
-    """Whether the plan fits with this change alone."""
-    sentence: str
-    """What to change, what it buys, what it costs."""
 
 
 @dataclass(frozen=True)
