@@ -52,7 +52,7 @@ class MemoryLine:
 
 @dataclass(frozen=True)
 class Remedy:
-    """One change that makes a launch smaller. `frees_bytes` is what the devices that are too full get back."""
+    """One change that makes a launch smaller; `frees_bytes` is what devices that are too full get back."""
 
     kind: RemedyKind
     to: str | int

@@ -5,11 +5,11 @@ from framework.planning.memory import (
     GpuBudget,
     Hardware,
     Offload,
-    Remedy,
     Variant,
     plan_memory,
     remedies,
 )
+from framework.values.plan import Remedy
 from tests.support.memory_rows import MeasuredModel, measured_models
 
 GIB = 1 << 30
