@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.fakes import FakeEngine, write_fake_engine
 from tests.support.model_files import write_tiny_gguf
@@ -19,6 +20,10 @@ from tools.fetch import GROUPS, ROOT, fetch
 # Settings of whoever runs the tests must not reach what is tested.
 # A runner that spreads tests over processes sets the width of its terminal, which is not that of a pipe.
 FOREIGN_VARIABLES = ("PADDOCK_", "LLAMA_", "FAKE_", "HF_", "COLUMNS", "LINES")
+
+# How fast an example runs says something of the machine, not of the product.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -85,7 +85,6 @@ def test_frame_carries_its_id() -> None:
     assert frame("a", 7) == "id: 7\ndata: a\n\n"
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_no_text_can_leave_its_frame(data: str) -> None:
     lines = frame(data).split("\n")

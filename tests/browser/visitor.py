@@ -19,7 +19,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-TIMEOUT_MS = 8_000
+TIMEOUT_MS = 30_000
 # Makes a violated policy an error that is seen, also where the browser only reports it.
 REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) => {

@@ -48,13 +48,13 @@ def consistent(reading: Reading) -> None:
         assert len(problem.sentence) < 3000
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.text(max_size=200))
 def test_any_text_is_read(text: str) -> None:
     consistent(read(text))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     at=st.integers(0, len(PIECES) - 1),
     length=st.integers(0, 8),
@@ -83,13 +83,13 @@ def toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
 def test_any_value_of_any_key_is_read(keys: dict[str, Any]) -> None:
     consistent(read("".join(f"{key} = {toml(value)}\n" for key, value in keys.items())))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=80))
 def test_any_override_is_read(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")

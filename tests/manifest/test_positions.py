@@ -23,7 +23,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 # Drawing whole documents is slow; three hundred at a time were run while the scanner was written.
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(documents())
 def test_everything_that_tomllib_finds_stands_where_the_scanner_says(text: str) -> None:
     data = parsed(text)
@@ -42,7 +42,7 @@ def test_everything_that_tomllib_finds_stands_where_the_scanner_says(text: str) 
             assert path in found.values or path in found.keys
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(alphabet="ab=.[]{}\"'\\\n# ,1é", max_size=60))
 def test_any_text_can_be_scanned(text: str) -> None:
     scan(text)
