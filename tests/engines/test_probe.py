@@ -112,7 +112,7 @@ async def test_the_last_caller_to_leave_ends_the_probe(hanging: Counted) -> None
     await eventually(hanging.asked)
     pid = hanging.pid()
     caller.cancel()
-    await eventually(lambda: not psutil.pid_exists(pid), 2.0, "the end of the probe")
+    await eventually(lambda: not psutil.pid_exists(pid), 20.0, "the end of the probe")
 
 
 async def test_who_comes_after_a_cancelled_probe_gets_one_of_his_own(hanging: Counted) -> None:

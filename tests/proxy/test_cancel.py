@@ -15,7 +15,7 @@ from tests.proxy.scripted_engine import CHUNK, Call, hang, piece
 from tests.proxy.world import World, model
 from tests.support.waiting import eventually
 
-LATENCY_S = 0.2
+LATENCY_S = 10.0
 SECRETS = {
     "secret": "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b",
     "other": "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa",

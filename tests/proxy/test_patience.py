@@ -151,7 +151,7 @@ async def test_a_client_that_takes_nothing_is_gone(world: World) -> None:
     await call.finished()
     assert world.records[0].status == 499
     assert world.fleet.open_leases == 0
-    await asyncio.wait_for(world.engine.calls[0].closed.wait(), 1)
+    await asyncio.wait_for(world.engine.calls[0].closed.wait(), 20)
 
 
 async def test_an_engine_that_takes_nothing_of_the_request(world: World) -> None:

@@ -15,7 +15,7 @@ from tests.proxy.scripted_engine import Call, piece
 from tests.proxy.world import HELLO, World
 from tests.support.waiting import eventually
 
-LATENCY_S = 0.2
+LATENCY_S = 10.0
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from framework.values.manifest import Manifest, ServerSettings
 from framework.values.request import LiveSettings, ModelRequest, ModelSource
 from tests.support.fakes import FakeEngine
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class FleetRig:

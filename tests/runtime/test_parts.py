@@ -167,7 +167,7 @@ async def test_a_cancelled_wait_gives_its_place_to_the_next() -> None:
     await asyncio.sleep(0.01)
     waiter.cancel()
     holder.cancel()
-    await asyncio.wait_for(entered.wait(), 1)
+    await asyncio.wait_for(entered.wait(), 20)
     await asyncio.wait({holder, waiter, last})
 
 

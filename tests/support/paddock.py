@@ -16,8 +16,8 @@ import psutil
 
 from tests.support.waiting import unused_port, wait_until
 
-READY_TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 20.0
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 40.0
 HTTP_TIMEOUT_S = 30.0
 COMMAND_TIMEOUT_S = 60.0
 LOG_TAIL_CHARACTERS = 4000

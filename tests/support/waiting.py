@@ -17,7 +17,7 @@ FIRST_PORT, PORTS_OF_A_WORKER, WORKERS = 12000, 2000, 10
 _drawn = count(os.getpid() * 7)
 
 
-def wait_until(predicate: Callable[[], T], timeout_s: float = 10.0, what: str = "the condition") -> T:
+def wait_until(predicate: Callable[[], T], timeout_s: float = 30.0, what: str = "the condition") -> T:
     """The first true value of `predicate`. Fails with `what` and the last value when time is up."""
     deadline = time.monotonic() + timeout_s
     while not (value := predicate()):
@@ -27,7 +27,7 @@ def wait_until(predicate: Callable[[], T], timeout_s: float = 10.0, what: str = 
     return value
 
 
-async def eventually(predicate: Callable[[], T], timeout_s: float = 10.0, what: str = "the condition") -> T:
+async def eventually(predicate: Callable[[], T], timeout_s: float = 30.0, what: str = "the condition") -> T:
     """As `wait_until`, for tests that share their event loop with what they wait for."""
     deadline = time.monotonic() + timeout_s
     while not (value := predicate()):

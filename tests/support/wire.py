@@ -15,7 +15,7 @@ from framework.listener import HttpServer, Listening
 from framework.values.manifest import Listener
 from tests.support.waiting import wait_until
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 CHUNK_BYTES = 2**16
 
 
