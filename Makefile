@@ -42,6 +42,7 @@ bench: $(STAMP)test
 	@$(BIN)/python -m bench.manifest_speed
 	@$(BIN)/python -m bench.header_speed
 	@$(BIN)/python -m bench.memory_accuracy
+	@$(BIN)/python -m bench.measure_speed
 	@$(BIN)/python -m bench.apply_latency
 
 clean:

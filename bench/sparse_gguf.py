@@ -19,7 +19,10 @@ ALIGNMENT = 32
 UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 # Tokens that some loaders look up by name.
 NAMED_TOKENS = ("<unk>", "<s>", "</s>", "<|endoftext|>", "\u010a")
-ENCODERS = ("bert", "nomic-bert")
+# Architectures that tell sentences of a pair apart.
+PAIRED = frozenset({"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"})
+# Keys that stand in a file without the architecture's name.
+GLOBAL_KEYS = ("xielu.",)
 
 
 def write_sparse_gguf(
@@ -49,7 +52,8 @@ def write_sparse_gguf(
 def _facts(architecture: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, bytes]]:
     yield "general.architecture", _value(architecture)
     yield "general.name", _value(f"sparse {architecture}")
-    yield from ((f"{architecture}.{key}", _value(value)) for key, value in facts.items())
+    for key, value in facts.items():
+        yield key if key.startswith(GLOBAL_KEYS) else f"{architecture}.{key}", _value(value)
 
 
 def _tokenizer(architecture: str, vocabulary: int) -> Iterable[tuple[str, bytes]]:
@@ -61,7 +65,7 @@ def _tokenizer(architecture: str, vocabulary: int) -> Iterable[tuple[str, bytes]
     yield "tokenizer.ggml.merges", _value(["t 0", "t 1"])
     yield "tokenizer.ggml.bos_token_id", _value(1)
     yield "tokenizer.ggml.eos_token_id", _value(2)
-    if architecture in ENCODERS:
+    if architecture in PAIRED:
         yield "tokenizer.ggml.token_type_count", _value(2)
 
 

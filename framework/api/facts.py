@@ -7,8 +7,9 @@ engine binaries for their help text and device list only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, EngineAnswer, PlanAnswer, RefusedInstance
 from framework.engines.child_env import without_secrets
@@ -17,7 +18,6 @@ from framework.engines.probe import CapabilityCache
 from framework.hardware.devices import DeviceList, list_devices
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
-from framework.runtime.shop import Planner
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, EngineRef
 from framework.values.instance import ModelView
@@ -25,6 +25,13 @@ from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest, PoolLimits
+
+# A third of a second for a client of engines, which the commands that start none need not wait for.
+if TYPE_CHECKING:
+    from framework.runtime.shop import Planner
+
+AskDevices = Callable[[EngineBinary, Mapping[str, str]], Awaitable[DeviceList]]
+"""What an engine lists as its devices: asked now, or known from just before."""
 
 
 async def list_engines(
@@ -35,7 +42,9 @@ async def list_engines(
     return tuple(await asyncio.gather(*(_engine(ref, manifest, environ, probes) for ref in refs)))
 
 
-async def list_all_devices(manifest: Manifest, environ: Mapping[str, str]) -> DevicesAnswer:
+async def list_all_devices(
+    manifest: Manifest, environ: Mapping[str, str], ask: AskDevices = list_devices
+) -> DevicesAnswer:
     """The devices of all engines, each name once, with the pool it belongs to."""
     reasons: list[Reason] = []
     binaries: dict[object, EngineBinary] = {}
@@ -47,7 +56,7 @@ async def list_all_devices(manifest: Manifest, environ: Mapping[str, str]) -> De
         else:
             binaries[binary.file] = binary
     probed = without_secrets(environ, manifest.secret_names)
-    lists = await asyncio.gather(*(list_devices(binary, probed) for binary in binaries.values()))
+    lists = await asyncio.gather(*(ask(binary, probed) for binary in binaries.values()))
     reasons.extend(reason for found in lists for reason in found.reasons)
     return DevicesAnswer(in_pools(_merged(lists), manifest.pools.values()), tuple(reasons))
 
@@ -63,6 +72,25 @@ async def plan_all(
         for replica in range(request.live.replicas)
     ]
     return PlanAnswer(manifest.path, manifest.sha256, devices.devices, tuple(instances), devices.reasons)
+
+
+def as_running(answer: PlanAnswer, views: Iterable[ModelView]) -> PlanAnswer:
+    """Launches that run as they are planned keep the memory plan they were started with: what is free now is
+    what they left."""
+    live = {
+        (instance.model, instance.replica): instance.plan
+        for view in views
+        for instance in view.instances
+        if instance.pid is not None and instance.plan is not None
+    }
+
+    def shown(plan: LaunchPlan | RefusedInstance) -> LaunchPlan | RefusedInstance:
+        running = live.get((plan.request.id, plan.replica))
+        if isinstance(plan, RefusedInstance) or running is None or running.fingerprint != plan.fingerprint:
+            return plan
+        return replace(plan, fit=running.fit, reasons=running.reasons)
+
+    return replace(answer, instances=tuple(map(shown, answer.instances)))
 
 
 def in_pools(devices: Sequence[Device], pools: Iterable[PoolLimits]) -> tuple[Device, ...]:

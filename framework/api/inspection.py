@@ -5,22 +5,31 @@ Blocks while files are read; call it in a worker thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from framework.models.companions import Companions
 from framework.models.facts import FactsReader, ModelFacts
+from framework.planning.launch_memory import LaunchMemory, layer_fault, unplanned
 from framework.planning.memory import (
     CacheSettings,
     GpuBudget,
     Hardware,
     Offload,
     plan_memory,
+    remedies,
     shape_of,
     table_of,
 )
 from framework.planning.memory.settings import MICRO_BATCH
+from framework.planning.pool_hardware import backend_of, gpu_budget
+from framework.values.device import HOST_NAME, Device
 from framework.values.plan import FitPlan
+from framework.values.reason import Reason
+
+log = logging.getLogger(__name__)
 
 # Only for a file that names no trained context; llama-server has no better answer either.
 LEAST_CONTEXT = 4096
@@ -51,16 +60,42 @@ class Inspection:
     facts: ModelFacts
     companions: Companions
     memory: FitPlan
+    memory_reasons: tuple[Reason, ...] = ()
+    """Why nothing can be said about memory."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """All that is worth knowing about the file and what stands beside it."""
+        return (*self.facts.files.notes, *self.companions.reasons, *self.memory_reasons)
 
 
-def inspect_file(path: Path, settings: InspectSettings, reader: FactsReader) -> Inspection:
+def inspect_file(
+    path: Path, settings: InspectSettings, reader: FactsReader, devices: Sequence[Device] = ()
+) -> Inspection:
     """Read the model that `path` belongs to. Raises `Refused` for files that no engine could load."""
     facts = reader.read(path, model_id=path.stem)
-    return Inspection(facts, reader.companions(facts), estimate_memory(facts, settings))
+    memory = _memory(facts, settings, devices)
+    return Inspection(facts, reader.companions(facts), memory.fit, memory.reasons)
 
 
-def estimate_memory(facts: ModelFacts, settings: InspectSettings) -> FitPlan:
-    """Memory by device of a launch with these settings. Without a device everything is in host memory."""
+def _memory(facts: ModelFacts, settings: InspectSettings, devices: Sequence[Device]) -> LaunchMemory:
+    """The estimate, or why there is none: a header may say anything, and its other facts are still worth
+    showing."""
+    if fault := layer_fault(facts.header.n_layers):
+        return unplanned(fault)
+    try:
+        return LaunchMemory(estimate_memory(facts, settings, devices))
+    except Exception:
+        log.exception("memory of %s cannot be planned", facts.files.main)
+        return unplanned("planning it failed; the log has the details")
+
+
+def estimate_memory(facts: ModelFacts, settings: InspectSettings, devices: Sequence[Device] = ()) -> FitPlan:
+    """Memory by device of a launch with these settings. Without a device everything is in host memory.
+
+    `devices` are those that this machine has: whether it fits is only said of them. Any other name stands for
+    a device that is large enough.
+    """
     cache = CacheSettings(
         n_ctx=settings.context or facts.header.context_length or LEAST_CONTEXT,
         slots=settings.slots,
@@ -71,7 +106,29 @@ def estimate_memory(facts: ModelFacts, settings: InspectSettings) -> FitPlan:
         ubatch=settings.ubatch or MICRO_BATCH,
         flash_attention=settings.flash_attn,
     )
-    gpus = (GpuBudget(settings.device, free_bytes=0),) if settings.device else ()
-    offload = Offload(gpu_layers=settings.gpu_layers if gpus else 0)
-    hardware = Hardware(gpus=gpus)
-    return plan_memory(shape_of(facts.header), table_of(facts.tensors), cache, hardware, offload)
+    hardware = _hardware(settings.device, devices)
+    offload = Offload(gpu_layers=settings.gpu_layers if hardware.gpus else 0)
+    shape, table = shape_of(facts.header), table_of(facts.tensors)
+    plan = plan_memory(shape, table, cache, hardware, offload)
+    known = {device.name for device in devices}
+    if not set(plan.budget_bytes) <= known:
+        budgets = {name: budget for name, budget in plan.budget_bytes.items() if name in known}
+        return replace(plan, budget_bytes=budgets, fits=None)
+    if plan.fits is not False:
+        return plan
+    return replace(plan, remedies=remedies(shape, table, cache, hardware, offload))
+
+
+def _hardware(name: str | None, devices: Sequence[Device]) -> Hardware:
+    """The device of this name, if one was named, and host memory."""
+    by_name = {device.name: device for device in devices}
+    host = by_name.get(HOST_NAME)
+    gpus: tuple[GpuBudget, ...] = ()
+    if name is not None and name != HOST_NAME:
+        device = by_name.get(name)
+        gpus = (gpu_budget(device) if device else GpuBudget(name, 0, backend=backend_of(name)),)
+    return Hardware(
+        gpus=gpus,
+        host_free_bytes=host.free_bytes if host else 0,
+        host_total_bytes=host.total_bytes if host else 0,
+    )

@@ -13,7 +13,9 @@ from starlette.routing import BaseRoute, Route
 from framework.api.auth import Caller
 from framework.api.endpoint import Endpoint, Json
 from framework.api.event_routes import EVENT_QUERY, list_events, stream_events
+from framework.api.file_routes import inspect_listed, list_files
 from framework.api.inputs import bad_value, json_object, only_fields
+from framework.api.inspect_query import INSPECT_QUERY
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
 from framework.api.names import ANY
 from framework.api.services import Services
@@ -40,6 +42,8 @@ def api_routes(services: Services) -> list[BaseRoute]:
         "/events": Endpoint(services, {"GET": list_events}, EVENT_QUERY),
         "/events/stream": Endpoint(services, {"GET": stream_events}, EVENT_QUERY),
         f"/models/{{rest:{ANY}}}": Endpoint(services, {"GET": read_model, "POST": command_model}, LOG_QUERY),
+        "/files": Endpoint(services, {"GET": list_files}),
+        "/files/{id}/inspect": Endpoint(services, {"GET": inspect_listed}, INSPECT_QUERY),
         "/manifest": Endpoint(services, {"GET": _manifest}),
         "/manifest/check": Endpoint(services, {"POST": _check}),
         "/manifest/diff": Endpoint(services, {"POST": _diff}),

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.model_files import ModelFiles
 from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
@@ -69,5 +70,6 @@ class Services:
     devices: Callable[[], Awaitable[DevicesAnswer]]
     """Lists the devices now; callers that come together share one list. A failure is a reason, no error."""
     doctor: Callable[[], Awaitable[tuple[DoctorCheck, ...]]]
+    files: ModelFiles
     known_devices: Callable[[], DevicesAnswer]
     """The devices as last listed, in the pools of the manifest in force; never starts a process."""

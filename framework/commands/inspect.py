@@ -11,20 +11,25 @@ import typer
 from framework.api.inspection import InspectSettings, inspect_file
 from framework.api.shapes import inspect_json
 from framework.commands.failure import BAD_INPUT, NOT_SO, OK, CommandFailed
+from framework.commands.memory_table import print_memory
 from framework.commands.options import JsonOption
 from framework.commands.output import print_json, print_reason, print_table, say
 from framework.engines.granted import CACHE_TYPES
+from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
 from framework.models.facts import FactsReader
 from framework.values.reason import Refused
 from framework.values.units_text import size as size_text
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file; any shard names the set.")]
 ContextOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Tokens of all slots; default: as trained.")
+    int | None,
+    typer.Option(metavar="N", min=1, max=LARGEST_CONTEXT, help="Tokens of all slots; default: as trained."),
 ]
-SlotsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Requests at a time.")]
+SlotsOption = Annotated[int, typer.Option(metavar="N", min=1, max=MOST_SLOTS, help="Requests at a time.")]
 CacheOption = Annotated[str, typer.Option("--kv-cache", metavar="K[:V]", help="Cache types, as q8_0:f16.")]
-BatchOption = Annotated[int | None, typer.Option("--ubatch", metavar="N", min=1, help="Micro-batch, tokens.")]
+BatchOption = Annotated[
+    int | None, typer.Option("--ubatch", metavar="N", min=1, max=LARGEST_BATCH, help="Micro-batch, tokens.")
+]
 UnifiedOption = Annotated[
     bool | None, typer.Option("--unified/--no-unified", help="One cache for all slots, or one each.")
 ]
@@ -90,19 +95,9 @@ def _print(answer: dict[str, Any]) -> None:
     beside = {name: path for name, path in answer["companions"].items() if path}
     if beside:
         print_table(("BESIDE IT", ""), [(f"  {name}", path) for name, path in beside.items()])
-    _print_memory(answer["memory"])
+    print_memory(answer["memory"])
     for reason in answer["reasons"]:
         print_reason(reason, owner=reason["severity"])
-
-
-def _print_memory(memory: dict[str, Any]) -> None:
-    rows = [
-        (f"  {line['device']}", _words(line["label"]), size_text(line["bytes"]), line["basis"])
-        for line in memory["lines"]
-    ]
-    totals = [(f"  {name}", "total", size_text(size), None) for name, size in memory["total_bytes"].items()]
-    if rows:
-        print_table(("MEMORY", "FOR", "SIZE", "BASIS"), [*rows, *totals])
 
 
 def _value(name: str, value: Any) -> str:

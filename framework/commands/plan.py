@@ -1,4 +1,4 @@
-"""`paddock plan`: command line and reasons of every instance, without starting anything (13 §2)."""
+"""`paddock plan`: memory, command line and reasons of every instance, without starting anything (13 §2)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
+from framework import state_dir
 from framework.api.answers import PlanAnswer
 from framework.api.facts import list_all_devices, plan_all
 from framework.api.shapes import plan_json
 from framework.commands import parsers
 from framework.commands.failure import NOT_SO, OK
 from framework.commands.local import model_id, require_manifest
+from framework.commands.memory_table import print_memory, print_verdict
 from framework.commands.options import JsonOption, ManifestOption
-from framework.commands.output import print_json, print_reason, print_table, say
+from framework.commands.output import note, print_json, print_reason, print_table, say
 from framework.engines.probe import CapabilityCache
+from framework.hardware.device_cache import DeviceCache
+from framework.models.hub.facts import ResolvedSource
+from framework.models.hub.sources import OnProgress
 from framework.runtime.planner import FactPlanner
 from framework.values.manifest import Manifest
+from framework.values.plan import LaunchPlan
+from framework.values.request import ModelRequest
 
 OneModelArgument = Annotated[
     str | None,
@@ -30,17 +37,26 @@ OneModelArgument = Annotated[
         show_default=False,
     ),
 ]
+MeasureOption = Annotated[
+    bool,
+    typer.Option("--measure", help="Let the engines measure the memory; nothing is loaded or downloaded."),
+]
+# Reasons of a measurement that was asked for and could not be had.
+UNMEASURED = frozenset({"measure_failed", "measure_unsupported"})
 COLUMNS = ("", "ASKED", "GRANTED")
 ROWS = ("context", "slots", "kv_cache", "speculation", "offload")
 
 
 def command(
-    model: OneModelArgument = None, manifest: ManifestOption = None, as_json: JsonOption = False
+    model: OneModelArgument = None,
+    manifest: ManifestOption = None,
+    measure: MeasureOption = False,
+    as_json: JsonOption = False,
 ) -> int:
-    """Print command lines and reasons, start nothing."""
+    """Print memory, command lines and reasons, start nothing."""
     declared = require_manifest(manifest)
     only = None if model is None else model_id(model, declared)
-    answer = plan_json(asyncio.run(_plan(declared, only)))
+    answer = plan_json(asyncio.run(_plan(declared, only, measure=measure)))
     if as_json:
         print_json(answer)
     else:
@@ -49,20 +65,48 @@ def command(
         for reason in answer["reasons"]:
             print_reason(reason)
     refused = any(instance["granted"] is None for instance in answer["instances"])
-    return NOT_SO if refused else OK
+    codes = {reason["code"] for instance in answer["instances"] for reason in instance["reasons"]}
+    return NOT_SO if refused or UNMEASURED & codes else OK
 
 
-async def _plan(manifest: Manifest, only: str | None) -> PlanAnswer:
-    planner = FactPlanner(CapabilityCache(), os.environ, base_dir=manifest.path.absolute().parent)
+async def _plan(manifest: Manifest, only: str | None, *, measure: bool) -> PlanAnswer:
+    cache = DeviceCache()
+    planner = FactPlanner(
+        CapabilityCache(),
+        os.environ,
+        devices=cache,
+        base_dir=manifest.path.absolute().parent,
+        state_dir=state_dir.locate(manifest.path, manifest.server.state_dir),
+    )
     planner.secret_names = manifest.secret_names
-    devices = await list_all_devices(manifest, os.environ)
-    return await plan_all(manifest, planner, devices, only=only)
+    devices = await list_all_devices(manifest, os.environ, cache.get)
+    return await plan_all(manifest, _Measuring(planner) if measure else planner, devices, only=only)
+
+
+class _Measuring:
+    """A planner that lets engines measure, and says so; the replicas of a model are measured once."""
+
+    def __init__(self, planner: FactPlanner) -> None:
+        self._planner = planner
+
+    async def fetch(self, request: ModelRequest, progress: OnProgress) -> ResolvedSource:
+        return await self._planner.fetch(request, progress)
+
+    async def plan(
+        self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
+    ) -> LaunchPlan:
+        if replica == 0:
+            note(f"{request.id}: its engine measures the memory, nothing is loaded")
+        return await self._planner.measure(request, replica, anew=replica == 0)
 
 
 def _print(instance: dict[str, Any]) -> None:
     asked, granted = instance["asked"], instance["granted"] or {}
     say(f"{instance['model']}, replica {instance['replica']}, engine {instance['engine']}", "bold")
     print_table(COLUMNS, [(f"  {row}", _value(asked[row]), _value(granted.get(row))) for row in ROWS])
+    if instance["fit"] is not None:
+        print_memory(instance["fit"])
+        print_verdict(instance["fit"])
     if instance["argv"]:
         say(f"  {shlex.join(instance['argv'])}")
     for reason in instance["reasons"]:

@@ -26,6 +26,7 @@ from framework.commands.output import err, note, print_json, safe, say
 from framework.manifest.bad_value import BadValue
 from framework.manifest.texts import parse_source
 from framework.models.file_set import resolve_files
+from framework.models.hub.companion import with_projector
 from framework.models.hub.facts import ResolvedSource, source_text
 from framework.models.hub.sources import HubSources, OnProgress
 from framework.values.instance import LoadProgress
@@ -41,9 +42,10 @@ SourceArgument = Annotated[
 
 def command(model: SourceArgument, manifest: ManifestOption = None, as_json: JsonOption = False) -> int:
     """Download a model into the cache; an interrupted download goes on where it stopped."""
-    source = _hub_source(model) if model.startswith(HUB) else _declared_source(model, manifest)
+    hub = model.startswith(HUB)
+    source, projector = (_hub_source(model), False) if hub else _declared(model, manifest)
     try:
-        found = _pull(source)
+        found = _pull(source, with_its_projector=projector)
     except Refused as refusal:
         reason = refusal.failure.reason
         raise CommandFailed(NOT_SO, reason.message, reason.remedy) from refusal
@@ -54,17 +56,23 @@ def command(model: SourceArgument, manifest: ManifestOption = None, as_json: Jso
     return OK
 
 
-def _pull(source: ModelSource) -> ResolvedSource:
+def _pull(source: ModelSource, *, with_its_projector: bool) -> ResolvedSource:
     if source.path is not None:
         resolve_files(source.path)
     terminal = err()
     shown: AbstractContextManager[OnProgress] = _Bar() if terminal.is_terminal else nullcontext(_Lines())
     try:
         with shown as progress:
-            return asyncio.run(HubSources(os.environ).resolve_source(source, progress))
+            return asyncio.run(_fetch(source, with_its_projector, progress))
     except KeyboardInterrupt:
         note("interrupted; what has come is kept, and the next pull goes on from there")
         raise
+
+
+async def _fetch(source: ModelSource, with_its_projector: bool, progress: OnProgress) -> ResolvedSource:
+    sources = HubSources(os.environ)
+    found = await sources.resolve_source(source, progress)
+    return await with_projector(sources, found, progress) if with_its_projector else found
 
 
 def _hub_source(text: str) -> ModelSource:
@@ -75,9 +83,11 @@ def _hub_source(text: str) -> ModelSource:
     return ModelSource(repo=written.repo, variant=written.variant, file=written.file)
 
 
-def _declared_source(name: str, manifest: Path | None) -> ModelSource:
+def _declared(name: str, manifest: Path | None) -> tuple[ModelSource, bool]:
+    """The source of a model of the manifest, and whether its projector is to be found, too."""
     declared = require_manifest(manifest)
-    return declared.models[model_id(name, declared)].source
+    request = declared.models[model_id(name, declared)]
+    return request.source, request.projector == "auto"
 
 
 class _Bar:
@@ -146,6 +156,7 @@ def _as_json(found: ResolvedSource) -> dict[str, Any]:
         "source": source_text(found.source),
         "path": str(found.main),
         "files": [str(path) for path in found.files],
+        "projector": None if found.projector is None else str(found.projector),
         "variant": found.label,
         "revision": found.revision,
         "from_cache": found.from_cache,

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 
 from framework.api.names import ANY
 from framework.api.services import Services
-from framework.dashboard import actions, page_handlers, session_pages
+from framework.dashboard import actions, file_pages, page_handlers, session_pages
 from framework.dashboard.answers import SIGN_IN, Handler, guarded
 from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.headers import SecurityHeaders
@@ -25,6 +25,8 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
     return [
         _get(desk, "/", page_handlers.overview),
         _get(desk, "/events", page_handlers.events),
+        _get(desk, "/files", file_pages.files),
+        _get(desk, "/files/{id}", file_pages.file),
         _get(desk, LIVE, live),
         _get(desk, SIGN_IN, session_pages.show_sign_in),
         _post(desk, SIGN_IN, session_pages.do_sign_in),

@@ -16,6 +16,11 @@ def model_url(name: str) -> str:
     return f"/models/{url_part(name)}"
 
 
+def file_url(file_id: str) -> str:
+    """The page of a model file."""
+    return f"/files/{url_part(file_id)}"
+
+
 def with_query(path: str, values: Mapping[str, object]) -> str:
     """A path with those values that are not empty."""
     given = {name: str(value) for name, value in values.items() if value not in ("", None)}

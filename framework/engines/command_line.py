@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from framework.engines import args
@@ -36,7 +36,8 @@ class LineInputs:
 
     `context` is tokens over all slots, 0 = automatic. `spec_block` is the block of the speculation policy.
     `cpu_only` keeps everything off the devices. `cpu_moe` is the value for `--n-cpu-moe` (04 §13).
-    `template` says that a template file will be written for the launch.
+    `template` says that a template file will be written for the launch. `thinking` are arguments of the chat
+    template; those of the request win.
     """
 
     request: ModelRequest
@@ -51,6 +52,7 @@ class LineInputs:
     cpu_moe: int | None = None
     projector: Path | None = None
     template: bool = False
+    thinking: Mapping[str, bool | str | float] = field(default_factory=dict)
 
     @property
     def fixed_layers(self) -> bool:
@@ -113,7 +115,7 @@ def _rows(line: LineInputs) -> Iterator[Section]:
     yield Section("window", _switch(full_window, "--swa-full"), "optional")
     yield Section("spec", line.spec_block, "optional")  # 18
     yield Section("template", ("--chat-template-file", TEMPLATE) if line.template else ())  # 19
-    yield Section("template-kwargs", _template_arguments(request))  # 20
+    yield Section("template-kwargs", _template_arguments(line))  # 20
     yield Section("projector", () if line.projector is None else ("--mmproj", str(line.projector)))  # 21
     yield Section("adapters", _adapters(request, caps), "optional")  # 21a
     yield Section("verbosity", _verbosity(caps), "optional")
@@ -126,7 +128,7 @@ def _switch(wanted: bool, flag: str) -> tuple[str, ...]:
 
 def _context(line: LineInputs) -> tuple[str, ...]:
     """Row 6. An explicit 0 means the whole native window and forbids the fit step to shrink it, so an
-    automatic context is left out wherever that step runs: until memory is planned, it alone knows what fits.
+    automatic context is left out wherever that step runs: our memory plan predicts, it alone knows what fits.
     """
     if line.context == 0 and line.fit:
         return ()
@@ -176,10 +178,10 @@ def _cache_types(line: LineInputs) -> tuple[str, ...]:
     return (*(("--cache-type-k", k) if k else ()), *(("--cache-type-v", v) if v else ()))
 
 
-def _template_arguments(request: ModelRequest) -> tuple[str, ...]:
-    if not request.template_kwargs:
+def _template_arguments(line: LineInputs) -> tuple[str, ...]:
+    arguments = {**line.thinking, **line.request.template_kwargs}
+    if not arguments:
         return ()
-    arguments = dict(request.template_kwargs)
     text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return ("--chat-template-kwargs", text)
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from framework.manifest.engine_args import normalised
 from framework.manifest.files import Files
@@ -31,7 +32,7 @@ from framework.values.request import (
 )
 
 DEFAULT_NAME = "default"
-NO_PROJECTOR = "none"
+NO_PROJECTOR, FOUND_PROJECTOR = "none", "auto"
 
 
 @dataclass(frozen=True)
@@ -145,10 +146,11 @@ def model_request(name: str, table: ModelTable, around: Surroundings, files: Fil
         threads=table.threads if table.threads is not None and table.threads > 0 else None,
         flash_attn=table.flash_attention,
         swa_full=table.full_window_cache,
-        projector=None if table.projector in (None, NO_PROJECTOR) else files.canonical(str(table.projector)),
+        projector=_projector(table.projector, files),
         adapters=tuple((files.canonical(one.path), float(one.scale)) for one in table.adapters),
         template=None if table.template is None else around.templates[table.template] or None,
         template_kwargs=table.template_arguments,
+        reasoning=table.reasoning,
         extra_args=normalised(table.engine_args),
         env=table.environment,
         live=_live_settings(table),
@@ -158,6 +160,12 @@ def model_request(name: str, table: ModelTable, around: Surroundings, files: Fil
 def _source(written: WrittenSource, files: Files) -> ModelSource:
     path = None if written.path is None else files.canonical(written.path)
     return ModelSource(path=path, repo=written.repo, variant=written.variant, file=written.file)
+
+
+def _projector(written: str | None, files: Files) -> Path | Literal["auto"] | None:
+    if written is None or written == NO_PROJECTOR:
+        return None
+    return "auto" if written == FOUND_PROJECTOR else files.canonical(written)
 
 
 def _live_settings(table: ModelTable) -> LiveSettings:

@@ -35,6 +35,7 @@ from framework.values.request import LiveSettings, ModelRequest, RestartPolicy
 MOST_LAYERS = 100_000
 LIVE = LiveSettings()
 RESTARTS = RestartPolicy()
+Reasoning = Literal["auto", "on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class KvCacheTable(Table):
@@ -181,15 +182,17 @@ class DefaultsTable(Table):
     threads: Threads = option(ModelRequest.threads, written="auto")
     """CPU threads. `auto` (also 0 and -1): the engine's choice, physical cores."""
     projector: Text | None = option(None)
-    """Path of the projector for images and audio. `none`, or absent: text only."""
+    """Path of the projector for images and audio. `auto`: the one that belongs to the model, from its folder
+    or its repository; without one the model runs with text only. `none`, or absent: text only."""
     adapters: list[AdapterTable] = option([])
     """LoRA adapters."""
     template: Template | None = option(None)
     """Chat template instead of the model's own, as `file:PATH`."""
     template_arguments: JsonTable = option({})
     """Arguments for the chat template."""
-    reasoning: Text = option("auto")
-    """Whether the model reasons before it answers: `auto`, `on`, `off` or an effort level."""
+    reasoning: Reasoning = option(ModelRequest.reasoning)
+    """Whether a model with a switch for it reasons before it answers, and how much; `auto`: as suits it best.
+    Requests may say otherwise, and `template_arguments` win."""
     load: Literal["at-start", "on-demand", "manual"] = option(LIVE.load)
     """When it is loaded: with `up`, at its first request, or by the command `load` only."""
     unload_after: UnloadAfter = option(LIVE.idle_after_s, written="10m")

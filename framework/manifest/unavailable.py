@@ -50,7 +50,6 @@ def only(value: Any) -> Fine:
     return Fine(lambda given: type(given) is type(value) and given == value, f"`{json.dumps(value)}`")
 
 
-NO_SEARCH = Fine(lambda value: value != "auto", '`"none"` and paths')
 WHOLE_POOL = Fine(lambda value: value in (["auto"], ["cpu"]), '`["auto"]` and `["cpu"]`')
 SELF_DRAFTING = Fine(
     lambda value: canonical_mode(value) not in DRAFTING_MODES, "`auto`, `off`, `ngram` and `ngram-simple`"
@@ -114,8 +113,6 @@ UNAVAILABLE = (
     *_rows(
         "models",
         ("pin", "pinning against eviction", only(False)),
-        ("reasoning", "setting the reasoning of a model"),
-        ("projector", "finding the projector", NO_SEARCH, 'name its file, write "none" or remove the line'),
         ("slot_state", "carrying prompt caches over restarts", OFF),
         ("on_drift", "watching for drift"),
         ("overflow_to", "handing long prompts to another model"),

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.models.file_names import base_name, is_gguf, repo_path, shard
+from framework.models.file_names import base_name, is_gguf, shard
 from framework.models.gguf_tensors import TensorResult
 from framework.values.reason import Reason
 
 PROJECTOR_WORD = "mmproj"
 PREFERRED_ENDING = "-f16.gguf"
+PROJECTOR_ARCHITECTURE = "clip"
+"""What all projectors call themselves, of whatever family."""
 DRAFTER_START = "mtp-"
 # Names of model families; files of two different ones never belong together (02 §12.6).
 FAMILIES = (
@@ -30,6 +32,17 @@ PARTS = re.compile(r"[-_.]")
 MODEL_SIDE = "mm."
 # A folder with more entries is not one that somebody keeps models in.
 MOST_ENTRIES = 10_000
+
+Read = Callable[[Path], TensorResult]
+"""Reads the header of a file; never raises."""
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A companion's file, or why what is there is not used; neither where there is nothing."""
+
+    path: Path | None = None
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,12 +59,6 @@ def choose_projector(paths: Iterable[str]) -> str | None:
     found = sorted(path for path in paths if is_gguf(path) and PROJECTOR_WORD in base_name(path).lower())
     preferred = [path for path in found if path.lower().endswith(PREFERRED_ENDING)]
     return next(iter(preferred or found), None)
-
-
-def choose_drafter(paths: Iterable[str]) -> str | None:
-    """The drafter of a repository: at its top level only, the first by name (02 §12.4)."""
-    found = [p for p in paths if "/" not in repo_path(p) and is_gguf(p) and _is_drafter_name(p)]
-    return min(found, default=None)
 
 
 def families(path: str) -> frozenset[str]:
@@ -72,6 +79,10 @@ def projector_fault(
     """Why this projector must not be launched with this model; None where nothing speaks against it."""
     if projector.status != "ok":
         return _unreadable(path, projector, model_path)
+    architecture = projector.header.architecture
+    if architecture != PROJECTOR_ARCHITECTURE:
+        evidence: dict[str, object] = {"architecture": architecture}
+        return _unfit(path, model_path, f"it is a {architecture or 'nameless'} model, no projector", evidence)
     if other_family(path.name, model_path.name):
         return _unfit(path, model_path, "the names are of different model families", {})
     wanted, given = model.header.embedding_length, _projection(projector)
@@ -94,33 +105,29 @@ def drafter_fault(path: Path, drafter: TensorResult, model_path: Path, model: Te
     return None
 
 
-def find_companions(main: Path, model: TensorResult, read: Callable[[Path], TensorResult]) -> Companions:
-    """Projector and drafter among the neighbours of a local model file; `read` reads a file's header."""
-    names = _neighbours(main)
-    projector, projector_reasons = _first_suitable(
-        [name for name in names if PROJECTOR_WORD in name.lower()],
-        lambda path: projector_fault(path, read(path), main, model),
-        main,
-    )
-    drafter, drafter_reasons = _first_suitable(
-        [name for name in names if _is_drafter_name(name)],
-        lambda path: drafter_fault(path, read(path), main, model),
-        main,
-    )
-    return Companions(projector, drafter, (*projector_reasons, *drafter_reasons))
+def find_companions(main: Path, model: TensorResult, read: Read) -> Companions:
+    """Projector and drafter among the neighbours of a local model file."""
+    projector = find_projector(main, model, read)
+    names = [name for name in _neighbours(main) if _is_drafter_name(name)]
+    drafter = _first_suitable(names, lambda path: drafter_fault(path, read(path), main, model), main)
+    return Companions(projector.path, drafter.path, (*projector.reasons, *drafter.reasons))
 
 
-def _first_suitable(
-    names: list[str], fault: Callable[[Path], Reason | None], main: Path
-) -> tuple[Path | None, list[Reason]]:
+def find_projector(main: Path, model: TensorResult, read: Read) -> Companion:
+    """The projector among the neighbours of a local model file."""
+    names = [name for name in _neighbours(main) if PROJECTOR_WORD in name.lower()]
+    return _first_suitable(names, lambda path: projector_fault(path, read(path), main, model), main)
+
+
+def _first_suitable(names: list[str], fault: Callable[[Path], Reason | None], main: Path) -> Companion:
     """The most similar by name, f16 before others, that has no fault; reasons only where none is left."""
     reasons = []
     for name in sorted(names, key=lambda name: _order(name, main.name)):
         reason = fault(main.parent / name)
         if reason is None:
-            return main.parent / name, []
+            return Companion(main.parent / name)
         reasons.append(reason)
-    return None, reasons
+    return Companion(None, tuple(reasons))
 
 
 def _order(name: str, main: str) -> tuple[int, bool, str]:

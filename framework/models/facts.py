@@ -6,19 +6,24 @@ Refuses what no engine could load.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from framework.models.companions import Companions, drafter_fault, find_companions, projector_fault
+from framework.models.companions import (
+    Companion,
+    Companions,
+    find_companions,
+    find_projector,
+    projector_fault,
+)
 from framework.models.file_set import FileSet, read_set
 from framework.models.ggml_types import FILE_TYPES, type_name
 from framework.models.gguf_fields import GgufHeader
 from framework.models.gguf_tensors import TensorInfo, TensorResult, read_tensors
 from framework.models.header_cache import HeaderCache, cache_directory
-from framework.models.swa_pattern import PatternSources, with_window
+from framework.models.swa_pattern import with_window
 from framework.models.template_caps import TemplateCapabilities, template_capabilities
 from framework.values.engine import FileId
 from framework.values.reason import Reason
@@ -60,9 +65,8 @@ class ModelFacts:
 class FactsReader:
     """Reads facts and remembers them; one for a process."""
 
-    def __init__(self, cache: HeaderCache | None = None, sources: PatternSources | None = None) -> None:
+    def __init__(self, cache: HeaderCache | None = None) -> None:
         self._headers = HeaderCache(cache_directory()) if cache is None else cache
-        self._sources = sources
         self._latest: dict[Path, tuple[tuple[FileId, ...], str, str | None, ModelFacts]] = {}
 
     def read(self, path: Path, *, model_id: str = "", template: str | None = None) -> ModelFacts:
@@ -74,7 +78,7 @@ class FactsReader:
         known = self._latest.get(path)
         if known is not None and known[:3] == (files.files, model_id, template):
             return known[3]
-        facts = assemble(files, results, model_id=model_id, template=template, sources=self._sources)
+        facts = assemble(files, results, model_id=model_id, template=template)
         if len(self._latest) >= MOST_MODELS:
             self._latest.clear()
         self._latest[path] = (files.files, model_id, template, facts)
@@ -84,13 +88,13 @@ class FactsReader:
         """Projector and drafter among the neighbours of the model's files."""
         return find_companions(facts.files.main, _as_read(facts), self.read_file)
 
+    def projector_beside(self, facts: ModelFacts) -> Companion:
+        """The projector among the neighbours of the model's files."""
+        return find_projector(facts.files.main, _as_read(facts), self.read_file)
+
     def projector_fault(self, projector: Path, facts: ModelFacts) -> Reason | None:
         """Why this projector must not be launched with the model; None where nothing speaks against it."""
         return projector_fault(projector, self.read_file(projector), facts.files.main, _as_read(facts))
-
-    def drafter_fault(self, drafter: Path, facts: ModelFacts) -> Reason | None:
-        """Why this drafter must not be used for the model; None where nothing speaks against it."""
-        return drafter_fault(drafter, self.read_file(drafter), facts.files.main, _as_read(facts))
 
     def read_file(self, path: Path) -> TensorResult:
         """Header and tensors of one file, such as a projector. Never raises."""
@@ -101,22 +105,16 @@ class FactsReader:
         return self._headers.read(FileId(path, status.st_size, status.st_mtime_ns))
 
 
-def read_facts(path: Path, *, model_id: str = "", template: str | None = None) -> ModelFacts:
-    """Facts of one model, for callers that ask once. Raises `Refused`."""
-    return FactsReader().read(path, model_id=model_id, template=template)
-
-
 def assemble(
     files: FileSet,
     results: Iterable[TensorResult],
     *,
     model_id: str = "",
     template: str | None = None,
-    sources: PatternSources | None = None,
 ) -> ModelFacts:
-    """Facts from what was read of each file; nothing is opened unless `sources` do."""
+    """Facts from what was read of each file; nothing is opened."""
     read = tuple(results)
-    header = with_window(read[0].header, sources)
+    header = with_window(read[0].header)
     tensors = tuple(tensor for result in read for tensor in result.tensors)
     return ModelFacts(
         files=files,
@@ -134,10 +132,11 @@ def _as_read(facts: ModelFacts) -> TensorResult:
 def summarise(tensors: Iterable[TensorInfo]) -> WeightSummary:
     """Count and add up tensors."""
     count = parameters = 0
-    by_type: Counter[int] = Counter()
+    by_type: dict[int, int] = {}
     for _, dims, type_id, _, size_bytes in tensors:
         count += 1
         parameters += prod(dims)
-        by_type[type_id] += size_bytes or 0
-    named = {type_name(type_id): total for type_id, total in by_type.most_common()}
-    return WeightSummary(parameters, count, by_type.total(), named)
+        by_type[type_id] = by_type.get(type_id, 0) + (size_bytes or 0)
+    largest_first = sorted(by_type.items(), key=lambda item: -item[1])
+    named = {type_name(type_id): total for type_id, total in largest_first}
+    return WeightSummary(parameters, count, sum(by_type.values()), named)

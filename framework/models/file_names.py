@@ -1,7 +1,7 @@
 """What names of model files and repositories say (02 §3). Pure.
 
 A repository path uses `/`; `\\` is turned into it first. Called by variants, companions, the hub client and
-the policies that fall back on names where a header says nothing.
+thinking.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ NUMBER_OF_PARAMETERS = re.compile(
     r"(?<![a-z0-9.])(?:(?P<times>\d+)x|e)?(?P<number>\d+(?:\.\d+)?)(?P<unit>[bm])(?![a-z0-9])", re.IGNORECASE
 )
 MILLIONS_PER_BILLION = 1000
-GEMMA_4 = re.compile(r"gemma[-_]?4[-_]", re.IGNORECASE)
 HUB_HOST = "huggingface.co"
 REPO_PART = re.compile(r"\w[\w.-]{0,95}", re.ASCII)
 OTHER_KINDS = ("datasets", "spaces")
@@ -139,18 +138,6 @@ def repo_of_url(url: str | None) -> str | None:
     if not all(REPO_PART.fullmatch(name) for name in names[:2]):
         return None
     return f"{names[0]}/{names[1]}"
-
-
-def is_gemma_4(model_id: str | None, path: str | None = None) -> bool:
-    """Whether id or base name is of the Gemma 4 family (02 §3.8, §3.9)."""
-    texts = (model_id or "", base_name(path or ""))
-    return any(GEMMA_4.search(text) is not None for text in texts)
-
-
-def can_draft_by_name(model_id: str | None, path: str | None = None) -> bool:
-    """Whether id or base name speak of a drafting head; only where no header can be asked (02 §3.10)."""
-    texts = ((model_id or "").lower(), base_name(path or "").lower())
-    return any("-mtp" in text for text in texts) or is_gemma_4(model_id, path)
 
 
 def billions(model_id: str | None, size_label: str | None = None) -> float | None:

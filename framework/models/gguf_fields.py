@@ -93,6 +93,7 @@ SCALAR_FIELDS = {
     "token_shifts": "token_shift_count",
     "pooling_type": "pooling_type",
     "nextn_layers": "nextn_predict_layers",
+    "deepstack_layers": "n_deepstack_layers",
 }
 KV_HEADS = "attention.head_count_kv"
 # Fields that may be given per layer; the largest counts.
@@ -108,14 +109,20 @@ LAYER_LISTS = {
     "feed_forward_lengths": "feed_forward_length",
 }
 CAUSAL = "attention.causal"
+PARALLEL_RESIDUAL = "use_parallel_residual"
 WINDOW_PATTERN = "attention.sliding_window_pattern"
 RECURRENT = "attention.recurrent_layers"
 VOCABULARY = "vocab_size"
+# Their first layer of each period sees everything, not the last.
+FULL_FIRST = frozenset({"cohere2moe", "modern-bert"})
 SUFFIXES = frozenset(
-    {*SCALAR_FIELDS.values(), *LARGEST_FIELDS.values(), CAUSAL, WINDOW_PATTERN, RECURRENT, VOCABULARY}
+    {*SCALAR_FIELDS.values(), *LARGEST_FIELDS.values(), CAUSAL, PARALLEL_RESIDUAL, WINDOW_PATTERN}
+    | {RECURRENT, VOCABULARY}
 )
 # A mask is one flag per layer; a header that claims more layers than this is not describing a model.
 LAYER_LIMIT = 65_536
+# Engines keep these numbers in 32 bits; a larger one is no fact.
+NUMBER_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -195,6 +202,10 @@ class GgufHeader:
     wkv_head_length: int | None = None
     token_shifts: int | None = None
     nextn_layers: int | None = None
+    deepstack_layers: int | None = None
+    """First layers that take in a picture's features of their own."""
+    has_parallel_residual: bool | None = None
+    """Whether attention and feed-forward part read the same input, for families that do either."""
     has_vision_encoder: bool | None = None
     has_audio_encoder: bool | None = None
     vision_projection: int | None = None
@@ -240,22 +251,23 @@ def header_of(pairs: Pairs) -> GgufHeader:
         architecture=architecture,
         is_diffusion=_is_diffusion(architecture, pairs),
         is_causal=pairs.flags.get(prefix + CAUSAL),
+        has_parallel_residual=pairs.flags.get(prefix + PARALLEL_RESIDUAL),
         vocab_size=pairs.counts.get(TOKENS, _count(pairs.numbers, prefix + VOCABULARY)),
         recurrent_mask=_recurrent_mask(pairs, prefix + RECURRENT, facts["n_layers"]),
         origin=OriginHints(**{name: pairs.texts.get(key) for name, key in ORIGIN_KEYS.items()}),
-        **_window(pairs, prefix + WINDOW_PATTERN, facts["n_layers"]),
+        **_window(pairs, prefix + WINDOW_PATTERN, facts["n_layers"], architecture in FULL_FIRST),
         **facts,
     )
 
 
 def _count(numbers: Mapping[str, int], key: str) -> int | None:
     value = numbers.get(key)
-    return value if value is not None and value >= 0 else None
+    return value if value is not None and 0 <= value <= NUMBER_LIMIT else None
 
 
 def _counts(pairs: Pairs, key: str) -> tuple[int, ...] | None:
     values = pairs.arrays.get(key)
-    return values if values and min(values) >= 0 else None
+    return values if values and min(values) >= 0 and max(values) <= NUMBER_LIMIT else None
 
 
 def _largest(pairs: Pairs, key: str) -> int | None:
@@ -270,7 +282,7 @@ def _is_diffusion(architecture: str | None, pairs: Pairs) -> bool:
     return CANVAS in pairs.numbers or (architecture or "").lower().startswith("diffusion")
 
 
-def _window(pairs: Pairs, key: str, n_layers: int | None) -> dict[str, Any]:
+def _window(pairs: Pairs, key: str, n_layers: int | None, full_first: bool) -> dict[str, Any]:
     """Period and mask (02 §2.9.5, §5.1): each `period`-th layer sees everything; a given mask outranks it."""
     given = pairs.arrays.get(key)
     if given:
@@ -278,7 +290,8 @@ def _window(pairs: Pairs, key: str, n_layers: int | None) -> dict[str, Any]:
     period = _count(pairs.numbers, key) or None
     if period is None or n_layers is None or n_layers > LAYER_LIMIT:
         return {"swa_period": period, "swa_mask": None}
-    return {"swa_period": period, "swa_mask": tuple(i % period < period - 1 for i in range(n_layers))}
+    full = 0 if full_first else period - 1
+    return {"swa_period": period, "swa_mask": tuple(i % period != full for i in range(n_layers))}
 
 
 def _recurrent_mask(pairs: Pairs, key: str, n_layers: int | None) -> tuple[bool, ...] | None:

@@ -40,8 +40,8 @@ LENGTH = struct.Struct("<Q")
 # A run of short strings: walking through them in the regular expression engine is several times faster than
 # in a loop. Which lengths it knows is a matter of speed only; the most frequent ones are tried first.
 RUN_STRINGS = 256
-RUN_LENGTHS = (5, 6, 4, 7, 3, 8, 9, 2, 10, 1, 0, *range(11, 64))
-ZEROS = rb"\x00" * (LENGTH.size - 1)
+RUN_LENGTHS = (7, 8, 6, 9, 5, 10, 4, 11, 3, 12, 13, 2, 14, 1, 0, *range(15, 64))
+ZEROS = rb"\x00{%d}" % (LENGTH.size - 1)
 RUN = re.compile(
     b"(?s:%s){%d}+"
     % (b"|".join(b"\\x%02x%s.{%d}" % (length, ZEROS, length) for length in RUN_LENGTHS), RUN_STRINGS)

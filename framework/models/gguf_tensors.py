@@ -21,6 +21,8 @@ TENSOR_BYTES = 24
 # The largest mixtures of experts hold some ten thousands, ggml itself stops at names of 63 bytes.
 TENSOR_LIMIT = 2**17
 NAME_LIMIT_BYTES = 255
+# The largest models have 2^40 parameters. Sums over all tensors stay below 2^63, so that they can be written.
+ELEMENT_LIMIT = 2**45
 # Dimensions, type and offset of an entry, by number of dimensions.
 ENTRY_FORMS = tuple(struct.Struct(f"<{dimensions}QIQ") for dimensions in range(5))
 DEFAULT_ALIGNMENT = 32
@@ -117,6 +119,8 @@ def _read_tensor(stream: GgufStream) -> TensorInfo:
         raise GgufFault("corrupt", f"a tensor with {dimensions} dimensions")
     form = ENTRY_FORMS[dimensions]
     *dims, type_id, offset = form.unpack(stream.take(form.size))
+    if math.prod(dims) > ELEMENT_LIMIT:
+        raise GgufFault("corrupt", f"a tensor of {' x '.join(map(str, dims))} elements")
     return TensorInfo(name, tuple(dims), type_id, offset, _data_bytes(dims, type_id))
 
 

@@ -12,6 +12,7 @@ import os
 import threading
 from collections import OrderedDict
 from dataclasses import fields
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def _tensors(*columns: list[Any]) -> tuple[TensorInfo, ...]:
         return ()
     names, dims, types, offsets, sizes = columns
     rows = zip(names, map(tuple, dims), types, offsets, sizes, strict=True)
-    return tuple(map(TensorInfo._make, rows))
+    return tuple(map(tuple.__new__, repeat(TensorInfo), rows))
 
 
 def _frozen(value: Any) -> Any:

@@ -69,8 +69,8 @@ class SparseHeaders:
     Files of one set lie in one directory under their own names, as engines find later shards by name.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
-        self._root = root or platformdirs.user_cache_path("paddock", appauthor=False) / "sparse"
+    def __init__(self, root: Path) -> None:
+        self._root = root
 
     def path(self, repo: str, revision: str, file: str) -> Path:
         """Where the stand-in of a repository's file lies, or would."""
@@ -103,6 +103,11 @@ class SparseHeaders:
             found = [(entry.stat().st_mtime_ns, entry.path) for entry in entries if entry.is_dir()]
         for _, path in sorted(found)[:-KEPT_REPOSITORIES]:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def headers_directory() -> Path:
+    """Where this user's stand-ins lie."""
+    return platformdirs.user_cache_path("paddock", appauthor=False) / "sparse"
 
 
 def write_sparse(path: Path, head: bytes, total_bytes: int) -> None:

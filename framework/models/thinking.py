@@ -1,6 +1,7 @@
-"""How wishes about thinking reach a chat template: at launch and with a request (02 §6.6-6.9). Pure.
+"""How wishes about thinking reach a chat template (02 §6.6-6.8). Pure.
 
-Both answer with keyword arguments for the template; an empty mapping leaves it to its own defaults.
+Called by runtime.planner for what the manifest says. The answers are keyword arguments for the template; an
+empty mapping leaves it to its own defaults.
 """
 
 from __future__ import annotations
@@ -8,17 +9,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from framework.models.file_names import billions
+from framework.models.gguf_fields import GgufHeader
 from framework.models.template_caps import LADDER, TemplateCapabilities
+from framework.values.reason import Reason
 
 TemplateArguments = Mapping[str, bool | str | float]
 
 # Small models of these families lose more by thinking than they gain.
 OFF_WHEN_SMALL = ("qwen3.5", "qwen3.6")
 SMALL_BELOW_BILLIONS = 9
+AUTO = "auto"
+SWITCHED: Mapping[str, bool] = {"on": True, "off": False, "none": False}
 USUAL_LEVELS = ("low", "medium", "high")
 # This template wants a number, and takes a name that it cannot convert for "no thinking".
 NUMERIC_ARCHITECTURE = "inkling"
 NUMERIC_EFFORT = dict(zip(LADDER, (0.0, 0.1, 0.2, 0.7, 0.9, 0.99, 0.99), strict=True))
+
+
+def launch_reasoning(
+    wish: str, caps: TemplateCapabilities, model_id: str, header: GgufHeader
+) -> tuple[TemplateArguments, tuple[Reason, ...]]:
+    """What the manifest's `reasoning` means for a model as arguments, and what of it cannot be had."""
+    architecture = header.architecture
+    best = launch_arguments(caps, model_id, architecture=architecture, size_label=header.size_label)
+    if wish == AUTO:
+        return best, ()
+    effort = wish if wish in LADDER else None
+    wished = request_arguments(
+        caps, enable_thinking=SWITCHED.get(wish), effort=effort, architecture=architecture
+    )
+    unmet = _unmet_wish(wish, caps)
+    return {**best, **wished}, () if unmet is None else (unmet,)
+
+
+def _unmet_wish(wish: str, caps: TemplateCapabilities) -> Reason | None:
+    """Why a wish has no effect on a model; None where it has one, or needs none."""
+    if caps.reasoning_always_on and wish in ("on", *LADDER[1:]):
+        return None
+    if not caps.supports_reasoning:
+        return None if wish in ("off", "none") else _unmet(wish, "its chat template knows no reasoning")
+    if caps.reasoning_always_on:
+        return _unmet(wish, "its chat template has no switch for it")
+    if caps.reasoning_style == "enable_thinking" and wish in LADDER[1:]:
+        return _unmet(wish, "its chat template only knows on and off")
+    known = (*SWITCHED, *caps.effort_levels)
+    if caps.reasoning_style == "enable_thinking_effort" and wish not in known:
+        return _unmet(wish, f"its chat template only knows {', '.join(caps.effort_levels)}")
+    return None
+
+
+def _unmet(wish: str, why: str) -> Reason:
+    return Reason(
+        "reasoning_not_granted",
+        f"reasoning = {wish!r} has no effect on this model: {why}.",
+        "Remove the line, or use a template that has it.",
+        "warning",
+        {"asked": wish},
+    )
 
 
 def launch_arguments(
@@ -73,11 +120,6 @@ def numeric_effort(effort: str, architecture: str | None) -> str | float:
     if (architecture or "").lower() != NUMERIC_ARCHITECTURE:
         return effort
     return NUMERIC_EFFORT.get(effort.strip().lower(), effort)
-
-
-def shown_tools(caps: TemplateCapabilities, *, is_diffusion: bool) -> bool:
-    """Tools for the built-in loop, where a diffusion model would lose its frames. Clients may pass theirs."""
-    return caps.supports_tools and not is_diffusion
 
 
 def _switches(caps: TemplateCapabilities, thinking: bool | None, effort: str | None) -> TemplateArguments:

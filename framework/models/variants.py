@@ -25,6 +25,8 @@ from framework.values.reason import Failure, Reason, Refused
 
 DEFAULT_LABEL = "q4_k_m"
 SHOWN = 12
+MOST_CANDIDATES = 200
+"""As evidence. No model has more variants; a data set that is called a model may have more files."""
 SEPARATORS = "-_."
 
 
@@ -103,11 +105,6 @@ def choose_variant(paths: Sequence[str], variant: str | None = None, *, repo: st
     return replace(chosen, notes=(_by_part(key, chosen),))
 
 
-def guessed_name(repo: str, variant: str) -> str:
-    """What the file of a variant is usually called, for when no listing can be had (02 §4.5)."""
-    return f"{re.sub('-GGUF$', '', base_name(repo), flags=re.IGNORECASE)}-{variant}.gguf"
-
-
 def missing_shards(files: Sequence[str]) -> list[int]:
     """Which indices a set lacks; empty for a complete set and for a single file."""
     first = shard(files[0])
@@ -170,7 +167,7 @@ def _unclear(repo: str, key: str, sets: list[tuple[str, ...]], all_files: list[s
         message,
         "Name one of them behind a colon, or a file." if all_files else "Name a repository with GGUF files.",
         "error",
-        {"repo": repo, "variant": key or None, "candidates": offered},
+        {"repo": repo, "variant": key or None, "candidates": offered[:MOST_CANDIDATES]},
     )
 
 

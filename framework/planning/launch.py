@@ -1,13 +1,14 @@
 """The launch plan of one replica: request and facts in, command line, environment and reasons out. Pure.
 
-Called by runtime.planner and by the local `plan` command. Memory is not planned yet: the engine's own fit
-step decides what goes where, and the plan says so.
+Called by runtime.planner, which adds the memory plan (planning.launch_memory): that changes neither command
+line nor fingerprint, since the engine's own fit step decides what goes where.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from framework.engines.args import context, owns_speculation
 from framework.engines.child_env import child_environment, declared_environment
@@ -38,6 +39,11 @@ class LaunchFacts:
     secret_names: tuple[str, ...] = ()
     context_train: int = 0
     """Tokens the model was trained for, 0 when the header does not say."""
+    projector: Path | None = None
+    thinking: Mapping[str, bool | str | float] = field(default_factory=dict)
+    """Arguments of the chat template for the reasoning that was asked for."""
+    notes: tuple[Reason, ...] = ()
+    """What is worth knowing about the files."""
 
 
 def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> LaunchPlan:
@@ -59,8 +65,9 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
             spec_block=spec.block,
             cpu_only="cpu" in request.pool.devices,
             cpu_moe=_cpu_moe(request),
-            projector=request.projector,
+            projector=facts.projector,
             template=request.template is not None,
+            thinking=facts.thinking,
         )
     )
     env = child_environment(
@@ -83,8 +90,9 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         unified=granted.unified,
         cache_types=granted.cache_types,
         fingerprint=fingerprint(sections, env, (facts.binary.file, *facts.file_ids)),
-        reasons=(*granted.reasons, *_notes(request, facts, asked)),
+        reasons=(*granted.reasons, *facts.notes, *_notes(facts, asked)),
         template=request.template,
+        projector=facts.projector,
     )
 
 
@@ -103,14 +111,8 @@ def _cpu_moe(request: ModelRequest) -> int | None:
     return request.n_cpu_moe if manual and request.n_cpu_moe > 0 else None
 
 
-def _notes(request: ModelRequest, facts: LaunchFacts, asked: int) -> list[Reason]:
-    notes = [
-        Reason(
-            "memory_not_planned",
-            "Memory is not planned in this version; the engine's own fit step decides what goes where.",
-            evidence={"file_bytes": facts.files.total_bytes},
-        )
-    ]
+def _notes(facts: LaunchFacts, asked: int) -> list[Reason]:
+    notes = []
     if not facts.caps.conclusive:
         notes.append(
             Reason(

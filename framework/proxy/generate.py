@@ -20,6 +20,7 @@ from framework.proxy.model_choice import ModelChoice
 from framework.proxy.relay import Flavour, Relay
 from framework.proxy.request_body import generation_body
 from framework.proxy.stream_events import StreamEvent
+from framework.proxy.vision import sees
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
 
@@ -140,6 +141,6 @@ def _flag(body: Mapping[str, Any], name: str) -> bool:
 
 
 def _vision_models(exchange: Exchange) -> list[str]:
-    """Models with a projector that this client may use."""
-    models = exchange.manifest.models.values()
-    return [model.id for model in models if model.projector is not None and may_use(exchange.key, model)]
+    """Models that take pictures and that this client may use."""
+    views = [view for view in exchange.services.fleet.views() if not view.removed and sees(view)]
+    return [view.request.id for view in views if may_use(exchange.key, view.request)]

@@ -55,7 +55,7 @@ def check_media_support(
         return
     others = ", ".join(vision_models)
     advice = f"Models with a projector: {others}." if others else "No model of the manifest has one."
-    lack = "has no projector" if model.projector is None else "runs without its projector"
+    lack = "has no projector" if model.projector is None else "runs without a projector"
     raise ProxyError(
         "image_not_supported" if image else "audio_not_supported",
         f"Model {model.id} {lack} and cannot take {'pictures' if image else 'sound'}. {advice}",

@@ -8,6 +8,7 @@ import orjson
 
 from framework.proxy.access import may_use
 from framework.proxy.exchange import Exchange
+from framework.proxy.vision import sees
 from framework.values.instance import InstanceView, ModelView
 
 OK = 200
@@ -45,7 +46,7 @@ def _entry(view: ModelView, created: int) -> dict[str, Any]:
         "aliases": list(request.live.aliases),
         "display_name": request.live.display_name,
         "status": view.state.value,
-        "meta": {"n_ctx": _context(view), "slots": request.slots, "vision": request.projector is not None},
+        "meta": {"n_ctx": _context(view), "slots": request.slots, "vision": sees(view)},
     }
 
 

@@ -26,7 +26,8 @@ def files_identity(request: ModelRequest, plan: LaunchPlan | None) -> FilesIdent
     Without a plan the main file's folder as well: a shard that was missing arrives there.
     """
     main = request.source.path or (plan.main_gguf if plan is not None else None)
-    paths = [main, request.projector, *(path for path, _ in request.adapters)]
+    projector = plan.projector if plan is not None else request.projector
+    paths = [main, None if projector == "auto" else projector, *(path for path, _ in request.adapters)]
     if plan is None and main is not None:
         paths.append(main.parent)
     if plan is not None:

@@ -68,13 +68,14 @@ class Voice:
 
     def planned(self, plan: LaunchPlan) -> None:
         """A plan was made, with everything that was not granted as asked."""
+        tokens = plan.fit.context or plan.context
         data = {
-            "context": plan.context,
+            "context": tokens,
             "slots": plan.slots,
             "speculation": plan.spec.resolved,
             "fingerprint": plan.fingerprint,
         }
-        context = f"{plan.context} tokens of context" if plan.context else "as much context as fits"
+        context = f"{tokens} tokens of context" if tokens else "as much context as fits"
         self.say("planned", f"{context}, {plan.slots} slots, speculation {plan.spec.resolved}", data=data)
         fallback = (plan.spec.reason,) if plan.spec.reason else ()
         for reason in (*plan.reasons, *fallback, *plan.spec.notes):

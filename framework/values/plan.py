@@ -49,6 +49,11 @@ class MemoryLine:
     grows: bool = False
     """Taken bit by bit while the server runs, up to these bytes; the others are there from its start."""
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether a device has to hold it from the start, so that it counts against the budget."""
+        return not (self.mapped or self.grows)
+
 
 @dataclass(frozen=True)
 class Remedy:
@@ -86,9 +91,7 @@ class FitPlan:
 
     def needed_bytes(self, device: str) -> int:
         """What a device has to hold from the start: its lines without what is only mapped, or grows later."""
-        return sum(
-            line.bytes for line in self.lines if line.device == device and not (line.mapped or line.grows)
-        )
+        return sum(line.bytes for line in self.lines if line.device == device and line.is_needed)
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ class LaunchPlan:
     """Tokens the model was trained for, 0 if unknown; an automatic context is at most this."""
     template: str | None = None
     """Chat template text that is written to a file of the run directory before the spawn."""
+    projector: Path | None = None
+    """For pictures and sound; None serves text only, whatever was asked for."""
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def plan(asked: ModelRequest | None = None, **changes: object) -> LaunchPlan:
         "cache_types": ("q8_0", None),
         "fingerprint": "f" * 64,
         "fit": FitPlan((MemoryLine("CPU", "weights", 100, "computed"),), {"CPU": 500}, {"CPU": 100}, None),
-        "reasons": (Reason("memory_not_planned", "Not planned."),),
+        "reasons": (Reason("context_fitted", "What fits."),),
     }
     return LaunchPlan(**{**fields, **changes})  # type: ignore[arg-type]
 

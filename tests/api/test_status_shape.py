@@ -13,7 +13,7 @@ from framework.api import shapes
 from framework.api.answers import DevicesAnswer
 from framework.reconcile.current import CurrentManifest
 from framework.values.instance import ExitInfo, State
-from framework.values.plan import Attempt, FitPlan, LaunchResult
+from framework.values.plan import Attempt, FitPlan, LaunchResult, MemoryLine
 from framework.values.problem import Problem
 from framework.values.reason import Failure
 from framework.values.request import LiveSettings, ModelSource, PoolLimits
@@ -153,6 +153,26 @@ def test_a_model_says_what_its_page_says() -> None:
 def test_a_resident_says_how_long_it_has_been_idle() -> None:
     view = samples.model("chat", samples.instance(idle_s=7.5))
     assert status(view)["pools"][0]["residents"][0]["idle_s"] == 7.5
+
+
+def fitted(**bytes_by_device: int) -> FitPlan:
+    """A memory plan with weights on these devices, and as much again that only grows later."""
+    lines = [MemoryLine(name, "weights", size, "computed") for name, size in bytes_by_device.items()]
+    later = [replace(line, label="prompt_cache", grows=True) for line in lines]
+    return FitPlan((*lines, *later), total_bytes=bytes_by_device, context=4096)
+
+
+def test_planned_bytes_are_what_residents_hold_from_their_start() -> None:
+    planned = samples.plan(fit=fitted(Vulkan0=500, CPU=70))
+    pool = status(samples.model("chat", samples.instance(plan=planned)))["pools"][0]
+    assert pool["residents"][0]["planned_bytes"] == 570
+    assert {device["name"]: device["planned_bytes"] for device in pool["devices"]}["CPU"] == 70
+
+
+def test_planned_bytes_are_not_known_where_a_resident_was_not_planned() -> None:
+    pool = status(samples.model("chat", samples.instance(plan=samples.plan(fit=FitPlan()))))["pools"][0]
+    assert pool["residents"][0]["planned_bytes"] is None
+    assert {device["planned_bytes"] for device in pool["devices"]} == {None}
 
 
 @pytest.mark.parametrize(

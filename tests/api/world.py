@@ -19,10 +19,13 @@ from framework.api.answers import (
     PlanAnswer,
     RefusedInstance,
 )
+from framework.api.model_files import ModelFiles
 from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
+from framework.models.facts import FactsReader
+from framework.models.header_cache import HeaderCache
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
@@ -141,21 +144,16 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         refused = RefusedInstance(samples.request("org/other:q4"), 0, Failure(samples.REASON))
         return PlanAnswer(declared.path, declared.sha256, (samples.CPU,), (samples.plan(), refused))
 
-    async def engines() -> tuple[EngineAnswer, ...]:
-        missing = EngineAnswer(EngineRef("other"), reasons=(Reason("binary_missing", "No engine."),))
-        return (EngineAnswer(EngineRef(), samples.BINARY, samples.CAPS), missing)
-
     async def devices() -> DevicesAnswer:
         return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)
 
-    async def doctor() -> tuple[DoctorCheck, ...]:
-        return (DoctorCheck("manifest", ok=True), DoctorCheck("listener", ok=False, reason=samples.REASON))
-
+    current = CurrentManifest(declared, samples.NOON)
+    known = DevicesAnswer((samples.GPU, samples.CPU), sampled_at=samples.NOON)
     services = Services(
         version="1.2.3",
         started_at=samples.NOON,
         listen=listen or Listener(),
-        current=CurrentManifest(declared, samples.NOON),
+        current=current,
         fleet=fleet,
         events=events,
         changes=changes,
@@ -164,9 +162,19 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         check=check,
         diff=diff,
         plan=plan,
-        engines=engines,
+        engines=_engines,
         devices=devices,
-        doctor=doctor,
-        known_devices=lambda: DevicesAnswer((samples.GPU, samples.CPU), sampled_at=samples.NOON),
+        doctor=_doctor,
+        files=ModelFiles(current, lambda _source: None, FactsReader(HeaderCache()), lambda: known),
+        known_devices=lambda: known,
     )
     return World(services, fleet, texts)
+
+
+async def _engines() -> tuple[EngineAnswer, ...]:
+    missing = EngineAnswer(EngineRef("other"), reasons=(Reason("binary_missing", "No engine."),))
+    return (EngineAnswer(EngineRef(), samples.BINARY, samples.CAPS), missing)
+
+
+async def _doctor() -> tuple[DoctorCheck, ...]:
+    return (DoctorCheck("manifest", ok=True), DoctorCheck("listener", ok=False, reason=samples.REASON))

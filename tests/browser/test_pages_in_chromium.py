@@ -12,9 +12,9 @@ from framework.values.instance import State
 from framework.values.reason import Reason
 from tests.browser.site import serve
 from tests.browser.visitor import is_live, overflow_px, visit
-from tests.dashboard import samples
+from tests.dashboard import fits, samples
 from tests.dashboard.fake_system import FakeSystem, make_system
-from tests.dashboard.renders import PROBLEM
+from tests.dashboard.renders import PROBLEM, planned
 from tests.dashboard.samples import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -30,6 +30,9 @@ def ordinary() -> FakeSystem:
         samples.failed(),
         samples.degraded(),
         samples.model("idle", State.STOPPED),
+        planned("on-host", fits.ON_HOST),
+        planned("on-two", fits.ON_TWO),
+        planned("on-three", fits.ON_THREE),
     )
     system.services.events.record("degraded", "context lowered", model="smollm2", reason=samples.CONTEXT_CUT)
     system.fleet.write("smollm2", *[f"line {number} " + "word " * 40 for number in range(100)])
@@ -79,6 +82,9 @@ PAGES: list[tuple[str, Callable[[], FakeSystem], str]] = [
     ("model-loading", ordinary, "/models/coder"),
     ("model-failed", ordinary, "/models/big"),
     ("model-never-loaded", ordinary, "/models/idle"),
+    ("model-memory-on-host", ordinary, "/models/on-host"),
+    ("model-memory-on-two", ordinary, "/models/on-two"),
+    ("model-memory-on-three", ordinary, "/models/on-three"),
     ("model-64-slots", crowded, "/models/wide"),
     ("model-hostile-markup", hostile, model_url(HOSTILE[0])),
     ("model-hostile-length", hostile, model_url(HOSTILE[5])),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Paddock
-from tests.models.gguf_bytes import STRING, U32, Tensor, gguf, pair
+from tests.models.gguf_bytes import STRING, U32, U64, Tensor, gguf, pair
 
 
 @pytest.fixture
@@ -43,7 +43,9 @@ def test_facts_as_json(paddock: Paddock, model: Path) -> None:
     assert (facts["parameters"], facts["sliding_window"], facts["windowed_layers"]) == (32, 512, 5)
     assert facts["experts"] is None
     assert document["files"] == [{"path": str(model), "bytes": model.stat().st_size}]
-    assert document["memory"].keys() == {"lines", "total_bytes"}
+    assert document["memory"].keys() == {
+        "budget_bytes", "total_bytes", "needed_bytes", "lines", "fits", "context", "slots", "remedies",
+    }  # fmt: skip
 
 
 def test_the_template_as_json(paddock: Paddock, model: Path) -> None:
@@ -124,3 +126,35 @@ def test_a_later_shard_shows_the_set(paddock: Paddock, model: Path) -> None:
         "m-00002-of-00002.gguf",
     ]
     assert [reason["code"] for reason in document["reasons"]] == ["other_shard_named"]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("context_length",),
+        ("embedding_length", "attention.head_count"),
+        ("attention.head_count_kv", "attention.key_length", "attention.value_length"),
+        ("block_count", "ssm.inner_size", "ssm.state_size", "expert_count", "feed_forward_length"),
+    ],
+    ids=lambda keys: keys[0],
+)
+@pytest.mark.parametrize("number", [2**31 - 1, 2**60, 2**64 - 1])
+def test_absurd_numbers_of_a_header_are_still_shown(
+    paddock: Paddock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], number: int
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    usual = {"block_count": 4, "embedding_length": 64, "attention.head_count": 4, "context_length": 4096}
+    pairs = [
+        pair(f"llama.{key}", U64, value) for key, value in {**usual, **dict.fromkeys(keys, number)}.items()
+    ]
+    path = tmp_path / "absurd.gguf"
+    path.write_bytes(
+        gguf(
+            pair("general.architecture", STRING, "llama"),
+            *pairs,
+            tensors=(Tensor("token_embd.weight", (64, 4)),),
+            data=1024,
+        )
+    )
+    assert paddock("inspect", str(path), "--json").json["facts"]["architecture"] == "llama"
+    assert paddock("inspect", str(path)).code == 0

@@ -12,6 +12,7 @@ import pytest
 from framework.commands.doctor import port_fault
 from framework.values.manifest import Listener
 from tests.commands.conftest import Paddock
+from tests.conftest import MakeFake
 
 REFUSED_MODEL = '\n[models.gone]\nsource = "gone.gguf"\n'
 
@@ -37,6 +38,38 @@ def test_plan_shows_the_command_line(paddock: Paddock, engine: Path) -> None:
     assert ended.code == 0
     assert str(engine) in ended.out
     assert "--port" in ended.out
+
+
+def test_plan_shows_the_memory_of_each_device(paddock: Paddock, place: Path, fake_engine: MakeFake) -> None:
+    fake = fake_engine(devices=["CUDA0: a card (24000 MiB, 8000 MiB free)"])
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write(f'\n[engines.default]\nbinary = "{fake.path}"\n')
+    lines = paddock("plan").out.splitlines()
+    rows = [line.split() for line in lines if " computed" in line or " assumed" in line]
+    assert [row[0] for row in rows if row[0] in ("CUDA0", "CPU")] == ["CUDA0", "CPU"]
+    assert any("needs" in line and line.rstrip().endswith("of 7.1 GiB") for line in lines)
+    assert "  fits" in lines
+
+
+def test_plan_that_does_not_fit_says_what_helps(paddock: Paddock, place: Path, fake_engine: MakeFake) -> None:
+    fake = fake_engine(devices=["CUDA0: a card (24000 MiB, 900 MiB free)"])
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('context = 1_000_000\nplacement = { mode = "manual", gpu_layers = 3 }\n')
+        manifest.write(f'\n[engines.default]\nbinary = "{fake.path}"\n')
+    ended = paddock("plan")
+    assert ended.code == 0
+    assert "  does not fit; what helps:" in ended.out.splitlines()
+    assert "→ Store the cache as q8_0" in ended.out
+    assert "(enough)" in ended.out
+
+
+def test_a_memory_table_fits_on_a_terminal(
+    paddock: Paddock, engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    table = paddock("plan").out.partition("MEMORY")[2].partition("  fits")[0]
+    assert "prompt cache" in table
+    assert max(map(len, table.splitlines())) <= 80
 
 
 def test_plan_as_json_is_the_shape_of_the_specification(paddock: Paddock, engine: Path) -> None:

@@ -117,3 +117,17 @@ def test_a_plan_of_a_model_that_is_not_here_names_the_command(paddock: Paddock, 
     ended = paddock("plan", "remote", "--json")
     assert ended.code == 1
     assert "paddock pull" in ended.json["instances"][0]["reasons"][0]["remedy"]
+
+
+def test_a_model_that_is_to_see_gets_its_projector_as_well(
+    paddock: Paddock, hub: HubStandIn, place: Path, tmp_path: Path
+) -> None:
+    eyes = write_tiny_gguf(tmp_path / "eyes.gguf", architecture="clip").read_bytes()
+    hub.repos[REPO].files["mmproj-F16.gguf"] = eyes
+    assert paddock("pull", "far", "--json").json["projector"] is None
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('projector = "auto"\n')
+    found = paddock("pull", "far", "--json").json
+    assert found["projector"] == str(Path(found["path"]).with_name("mmproj-F16.gguf"))
+    argv = paddock("plan", "remote", "--json").json["instances"][0]["argv"]
+    assert argv[argv.index("--mmproj") + 1] == found["projector"]

@@ -10,11 +10,14 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.model_files import ModelFiles
 from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.dashboard.routes import dashboard_routes
 from framework.manifest.load import Loaded
+from framework.models.facts import FactsReader
+from framework.models.header_cache import HeaderCache
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
@@ -24,6 +27,7 @@ from framework.values.device import Device
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import AccessKey, Listener, Manifest
+from framework.values.request import ModelSource
 from tests.dashboard.samples import GIB, NOW
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -111,13 +115,18 @@ def make_system(
     listen: Listener = Listener("127.0.0.1", 8080),
     devices: tuple[Device, ...] = DEVICES,
     started_at: datetime = NOW,
+    folder: Path = Path("/etc/paddock"),
 ) -> FakeSystem:
-    """A system that declares `models`. REQUIRES: called on the event loop that serves it."""
+    """A system that declares `models`, its manifest in `folder`.
+
+    REQUIRES: called on the event loop that serves it.
+    """
     changes = Changes()
     events = EventLog(changes, now=lambda: NOW)
     fleet = FakeFleet(events, changes)
     fleet.put(*models)
-    manifest = Manifest(Path("/etc/paddock/serve.toml"), "0" * 64, (), access=tuple(access))
+    declared = {view.request.id: view.request for view in models}
+    manifest = Manifest(folder / "serve.toml", "0" * 64, (), access=tuple(access), models=declared)
     current = CurrentManifest(manifest, NOW)
     listed: list[int] = []
     answers = [DevicesAnswer()]
@@ -143,6 +152,7 @@ def make_system(
         engines=_engines,
         devices=list_devices,
         doctor=_doctor,
+        files=ModelFiles(current, _nothing_fetched, FactsReader(HeaderCache()), lambda: answers[-1]),
         known_devices=lambda: answers[-1],
     )
     routes = [*api_routes(services), *dashboard_routes(services, TEMPLATES, static_dir)]
@@ -152,6 +162,10 @@ def make_system(
 def set_access(system: FakeSystem, *access: AccessKey) -> None:
     """Another `[access]` in the manifest in force."""
     system.current.manifest = replace(system.current.manifest, access=access)
+
+
+def _nothing_fetched(_source: ModelSource) -> None:
+    """No hub source is on this machine."""
 
 
 async def _check(text: str | None) -> Loaded:

@@ -25,10 +25,12 @@ from framework.runtime.logs import LogLine
 from framework.values.event import Event
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.manifest import Manifest
+from framework.values.plan import FitPlan
 from framework.values.problem import Problem
 from framework.values.reason import Reason
-from tests.dashboard import samples
+from tests.dashboard import fits, samples
 from tests.dashboard.fake_system import DEVICES, STATIC, TEMPLATES
+from tests.dashboard.file_renders import file_pages, hostile_file_pages
 
 OPERATOR = Viewer("dashboard", "csrf-of-the-session", may_operate=True, may_sign_out=False)
 WATCHER = Viewer("night-shift", "csrf-of-the-session", may_operate=False, may_sign_out=True)
@@ -104,6 +106,9 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         samples.model("idle", State.STOPPED, stopped_by_command=True),
         samples.model("leaving", State.DRAINING, removed=True),
         samples.model("flaky", State.BACKOFF, instances=(retrying(),)),
+        planned("on-host", fits.ON_HOST),
+        planned("on-two", fits.ON_TWO),
+        planned("on-three", fits.ON_THREE),
     )
     events = (
         samples.event(1, "manifest_loaded", model=None, replica=None),
@@ -134,6 +139,8 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         "model-log-search-finds-nothing",
         Page("model.html", model_page(everything[0], text="x", replicas=3)),
     )
+    for name, template, value in file_pages(shell("files")):
+        yield name, Page(template, value)
     query = EventQuery(model="smollm2", kind="state", before=9)
     yield "events", Page("events.html", events_page(shell("events"), query, ("smollm2",), events, older=True))
     empty = events_page(shell("events", live_url="/live"), EventQuery(), (), (), older=False)
@@ -166,6 +173,8 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
         for view in views:
             page = replace(model_page(view, text, text=text), shell=shell("model", title=text))
             yield f"model-{view.state}-{number}", Page("model.html", page)
+        for name, template, value in hostile_file_pages(shell("files", title=text), text):
+            yield f"{name}-{number}", Page(template, value)
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)
         yield f"events-{number}", Page("events.html", listed)
 
@@ -176,6 +185,12 @@ def all_fragments() -> Iterator[Fragment]:
         yield from _flat(_fragments_of(page.value))
     yield gone_fragment("gone")
     yield banner_fragment(banner_of(manifest(PROBLEM)))
+
+
+def planned(name: str, fit: FitPlan) -> ModelView:
+    """A model whose memory was planned."""
+    asked = samples.request(name)
+    return samples.model(instances=(samples.instance(asked, plan=samples.plan(asked, fit=fit)),), asked=asked)
 
 
 def retrying() -> InstanceView:

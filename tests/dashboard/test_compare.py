@@ -8,6 +8,7 @@ import pytest
 
 from framework.dashboard.pages.compare import CompareRow, compare_table
 from framework.values.instance import InstanceView
+from framework.values.plan import FitPlan
 from framework.values.request import ModelRequest
 from tests.dashboard import samples
 
@@ -59,6 +60,12 @@ def test_layers_by_hand_are_shown_as_asked_and_granted() -> None:
     text = "20 layers on the GPU, experts of 4 layers in RAM"
     found = row("Offload", asked, running(asked))
     assert (found.asked, found.granted) == (text, text)
+
+
+def test_all_layers_without_some_experts_are_not_shown_as_none() -> None:
+    asked = samples.request()
+    found = row("Offload", asked, running(asked, plan={"fit": FitPlan(context=4096, cpu_experts=3)}))
+    assert found.granted == "all layers on the GPU, experts of 3 layers in RAM"
 
 
 def test_a_failed_launch_runs_nothing() -> None:

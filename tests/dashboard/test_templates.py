@@ -18,12 +18,15 @@ from framework.dashboard.pages import (
     device_list,
     event_rows,
     events,
+    file,
+    files,
     log,
     model,
     overview,
     process,
     shell,
     slots,
+    waterfall,
 )
 from framework.dashboard.templating import FRAME
 from framework.dashboard.updates import Feed
@@ -54,6 +57,8 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "events.html": ("page", events.EventsPage),
     "sign_in.html": ("page", session_pages.SignInPage),
     "error.html": ("page", answers.ErrorPage),
+    "files.html": ("page", files.FilesPage),
+    "file.html": ("page", file.FilePage),
     "_banner.html": ("banner", shell.Banner),
     "_notice.html": ("notice", shell.Notice),
     "_summary.html": ("summary", overview.Summary),
@@ -75,6 +80,9 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "_process.html": ("process", process.ProcessFacts),
     "_attempts.html": ("attempts", process.AttemptList),
     "_command.html": ("command", process.CommandLine),
+    "_memory.html": ("memory", waterfall.MemorySection),
+    "_waterfall.html": ("waterfall", waterfall.Waterfall),
+    "_inspect_form.html": ("form", file.InspectForm),
     "_event_list.html": ("events", events.EventList),
     "_event.html": ("event", event_rows.EventRow),
 }

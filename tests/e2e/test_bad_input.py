@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import MakeFake, StartPaddock
 from tests.e2e.clients import chat, engine_table, error_of, model_table
+from tests.support.bad_model_files import BAD_MODEL_FILES
 from tests.support.paddock import run_command
 
 GOOD_ENGINE, BAD_ENGINE = "good-engine", "bad-engine"
@@ -55,6 +56,27 @@ def test_a_bad_model_file(
     assert_told_everywhere(paddock, said)
     paddock.edit(str(bad), str(tiny_gguf))
     paddock.wait_state("bad", "ready")
+
+
+def test_every_kind_of_bad_model_file_is_one_failed_model(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    words_of: dict[str, str] = {}
+    tables = engine_table(fake_engine()) + model_table("good", tiny_gguf)
+    for number, (make, said) in enumerate(BAD_MODEL_FILES.values()):
+        folder = tmp_path / f"folder-{number}"
+        folder.mkdir()
+        path = make(folder)
+        if path.name.isprintable():
+            tables += model_table(f"bad-{number}", path)
+            words_of[f"bad-{number}"] = said
+    paddock = paddock_up(tables)
+    paddock.wait_state("good", "ready")
+    for name, said in words_of.items():
+        paddock.wait_state(name, "failed")
+        message = paddock.model(name)["instances"][0]["last_error"]["message"]
+        assert said in message, name
+        assert "\n" not in message
 
 
 @pytest.mark.parametrize(

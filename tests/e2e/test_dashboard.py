@@ -57,6 +57,7 @@ def test_the_life_of_a_model_is_seen_without_a_reload(
 
     row.get_by_role("link", name="first").click()
     page.locator("#live-state[data-live=live]").wait_for()
+    expect(page.get_by_role("img", name="Memory on CPU")).to_be_visible()
     stream = Stream(paddock, "first", {"max_tokens": 300})
     expect(page.locator("main")).to_contain_text("generating")
     expect(page.locator("main")).to_contain_text("llama-server")

@@ -145,6 +145,12 @@ def test_template_arguments_are_one_json_object() -> None:
     assert json.loads(tokens[1]) == {"a": False, "b": "é"}
 
 
+def test_template_arguments_of_the_request_win_over_those_of_reasoning() -> None:
+    thinking = {"enable_thinking": True, "preserve_thinking": False}
+    tokens = sections(line={"thinking": thinking}, template_kwargs={"enable_thinking": False})
+    assert json.loads(tokens["template-kwargs"][1]) == {"enable_thinking": False, "preserve_thinking": False}
+
+
 def test_extras_come_last() -> None:
     line = build_sections(LineInputs(a_request(extra_args=("-lv", "1")), real_caps(), ENTRY, GGUF, slots=1))
     assert line[-1].kind == "user"

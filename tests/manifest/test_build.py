@@ -48,6 +48,8 @@ def test_a_manifest_without_server_has_all_defaults() -> None:
         ('environment = { A = "b" }', "env", {"A": "b"}),
         ('engine_args = ["--rope_scaling=yarn"]', "extra_args", ("--rope-scaling", "yarn")),
         ('projector = "none"', "projector", None),
+        ('projector = "auto"', "projector", "auto"),
+        ('reasoning = "off"', "reasoning", "off"),
     ],
 )
 def test_a_key_of_a_model_becomes_its_field(keys: str, field: str, value: Any) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from framework.models.gguf_tensors import TensorResult, parse_tensors
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {
@@ -93,3 +97,23 @@ def llama(*more: bytes) -> bytes:
         tensors=(Tensor(dims=(4, 8)),),
         data=128,
     )
+
+
+class CountedFile(io.FileIO):
+    """A file that counts what is read of it: a measure of work that no load of the machine changes."""
+
+    calls = 0
+    bytes_read = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As the base class."""
+        data = super().read(size) or b""
+        self.calls += 1
+        self.bytes_read += len(data)
+        return data
+
+
+def parse_counted(path: Path) -> tuple[TensorResult, CountedFile]:
+    """Header and directory of a file, and how much of it was read for that."""
+    with CountedFile(path) as file:
+        return parse_tensors(cast(BinaryIO, file), path.stat().st_size), file

@@ -8,7 +8,6 @@ import pytest
 
 from framework.models.companions import (
     Companions,
-    choose_drafter,
     choose_projector,
     families,
     find_companions,
@@ -29,18 +28,6 @@ from tests.models.gguf_bytes import ARRAY, STRING, U32, Array, Tensor, gguf, pai
 )
 def test_projector_of_a_listing(paths: list[str], chosen: str | None) -> None:
     assert choose_projector(paths) == chosen
-
-
-@pytest.mark.parametrize(
-    ("paths", "chosen"),
-    [
-        (["mtp-b.gguf", "MTP-a.gguf"], "MTP-a.gguf"),
-        (["MTP/mtp-b.gguf"], None),
-        (["x-mtp.gguf", "mtp-b.bin"], None),
-    ],
-)
-def test_drafter_of_a_listing(paths: list[str], chosen: str | None) -> None:
-    assert choose_drafter(paths) == chosen
 
 
 def test_families_are_the_beginnings_of_parts() -> None:
@@ -104,6 +91,14 @@ def test_a_projector_of_another_family_is_not_attached(tmp_path: Path) -> None:
     found = beside(main)
     assert found.projector is None
     assert "families" in found.reasons[0].message
+
+
+def test_a_text_model_is_no_projector_whatever_its_name(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf")
+    model(tmp_path / "mmproj-m.gguf")
+    found = beside(main)
+    assert found.projector is None
+    assert "it is a llama model, no projector" in found.reasons[0].message
 
 
 def test_the_width_of_its_tensors_counts_as_well(tmp_path: Path) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from framework.models.companions import Companions
-from framework.models.facts import FactsReader, ModelFacts, read_facts
+from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
-from framework.models.swa_pattern import PatternSources
 from framework.values.reason import Refused
 from tests.models.gguf_bytes import Q4_0_TENSOR, STRING, U32, Tensor, gguf, pair
 
@@ -60,24 +58,8 @@ def test_the_same_facts_are_given_again_until_the_file_changes(model: Path, read
     assert not reader.read(model).template.supports_reasoning
 
 
-def test_sources_are_asked_for_unknown_architectures(tmp_path: Path) -> None:
-    path = tmp_path / "m.gguf"
-    path.write_bytes(GEMMA.replace(b"gemma3", b"newone"))
-    sources = PatternSources(stored={"newone": 2})
-    facts = FactsReader(HeaderCache(), sources).read(path)
-    assert facts.header.swa_mask == (True, False, True, False, True, False, True)
-
-
 def test_a_model_without_companions(model: Path, reader: FactsReader) -> None:
     assert reader.companions(reader.read(model)) == Companions()
-
-
-@pytest.mark.parametrize(("name", "fault"), [("gone.gguf", True), ("gemma-3-x.gguf", False)])
-def test_a_named_companion_is_judged(model: Path, reader: FactsReader, name: str, fault: bool) -> None:
-    facts = reader.read(model)
-    path = model.with_name(name)
-    assert (reader.projector_fault(path, facts) is not None) == fault
-    assert (reader.drafter_fault(path, facts) is not None) == fault
 
 
 def test_tensors_of_all_shards_count(tmp_path: Path, reader: FactsReader) -> None:
@@ -99,17 +81,3 @@ def test_a_shard_that_disappears_is_noticed(tmp_path: Path, reader: FactsReader)
     (tmp_path / "m-00002-of-00002.gguf").unlink()
     with pytest.raises(Refused, match="are missing"):
         reader.read(tmp_path / "m-00001-of-00002.gguf")
-
-
-def test_facts_from_memory_take_less_than_a_millisecond(model: Path, reader: FactsReader) -> None:
-    reader.read(model)
-    started = time.process_time()
-    for _ in range(100):
-        reader.read(model)
-    assert time.process_time() - started < 0.1
-
-
-def test_facts_asked_for_once(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert isinstance(read_facts(model, model_id="m"), ModelFacts)
-    assert list((tmp_path / "cache" / "paddock" / "headers").iterdir())

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from framework.models.file_names import (
     billions,
-    can_draft_by_name,
     is_big_endian,
     is_companion,
-    is_gemma_4,
     is_gguf,
     is_helper,
     label,
@@ -148,30 +146,6 @@ def test_twins_of_the_other_byte_order(path: str, key: str | None, swapped: bool
 )
 def test_repository_of_an_address(url: str | None, repo: str | None) -> None:
     assert repo_of_url(url) == repo
-
-
-@pytest.mark.parametrize(
-    ("model_id", "path", "expected"),
-    [
-        ("google/gemma-4-E2B-it", None, True),
-        ("gemma4-e4b", None, True),
-        ("GEMMA_4_x", None, True),
-        ("gemma4", None, False),
-        ("gemma-3n-E4B", None, False),
-        (None, "gemma-4-x/other.gguf", False),
-        (None, "d/gemma-4-x.gguf", True),
-        (None, None, False),
-    ],
-)
-def test_gemma_4_family(model_id: str | None, path: str | None, expected: bool) -> None:
-    assert is_gemma_4(model_id, path) == expected
-
-
-def test_names_that_promise_a_drafting_head() -> None:
-    assert can_draft_by_name("org/Qwen3.5-27B-MTP-GGUF")
-    assert can_draft_by_name(None, "x/glm-mtp.gguf")
-    assert can_draft_by_name("gemma-4-12b")
-    assert not can_draft_by_name("org/Qwen3-8B", "mtp/x.gguf")
 
 
 @pytest.mark.parametrize(

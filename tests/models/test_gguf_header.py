@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +37,7 @@ from tests.models.gguf_bytes import (
     gguf,
     llama,
     pair,
+    parse_counted,
     text,
 )
 
@@ -284,13 +284,13 @@ def test_files_that_cannot_be_read(tmp_path: Path, prepare: object, clause: str)
     assert clause in found.detail
 
 
-def test_a_large_vocabulary_is_walked_through_quickly(tmp_path: Path) -> None:
+def test_a_large_vocabulary_is_walked_through_in_few_reads(tmp_path: Path) -> None:
     tokens = struct.pack("<IQ", STRING, 262_144) + text("token") * 262_144
     path = tmp_path / "large.gguf"
     path.write_bytes(gguf(ARCH, text("tokenizer.ggml.tokens") + struct.pack("<I", ARRAY) + tokens))
-    start = time.process_time()
-    assert read_header(path).header.vocab_size == 262_144
-    assert time.process_time() - start < 1.0
+    found, file = parse_counted(path)
+    assert found.header.vocab_size == 262_144
+    assert file.calls < 30
 
 
 @pytest.mark.parametrize(
@@ -305,9 +305,9 @@ def test_a_hole_of_a_hundred_gigabytes_costs_little(tmp_path: Path, value: bytes
     path = tmp_path / "hole.gguf"
     path.write_bytes(gguf(ARCH, text("x") + value, pair("y", U64, 1)))
     os.truncate(path, 100 * 2**30)
-    start = time.process_time()
-    assert read_header(path).status in ("corrupt", "truncated")
-    assert time.process_time() - start < 5.0
+    found, file = parse_counted(path)
+    assert found.status in ("corrupt", "truncated")
+    assert file.bytes_read < 2**20
 
 
 WHOLE = llama(pair("nested", ARRAY, Array(ARRAY, (Array(STRING, ("x",)),))))

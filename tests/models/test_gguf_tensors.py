@@ -66,7 +66,9 @@ def test_a_tensor_of_an_unknown_type_has_no_known_size() -> None:
         pytest.param(b"GGUF\3\0\0\0" + struct.pack("<QQ", 2**40, 0), "corrupt", id="more tensors than bytes"),
         pytest.param(gguf(ARCH, tensors=(Tensor(dims=(1,) * 5),), data=64), "corrupt", id="five dimensions"),
         pytest.param(b"hello", "not_gguf", id="another file"),
-        pytest.param(gguf(ARCH, tensors=(Tensor(dims=(2**63,) * 4),)), "truncated", id="absurd size"),
+        pytest.param(gguf(ARCH, tensors=(Tensor(dims=(2**63,) * 4),)), "corrupt", id="absurd size"),
+        pytest.param(gguf(ARCH, tensors=(Tensor(dims=(2**44,)),)), "truncated", id="large size"),
+        pytest.param(gguf(ARCH, tensors=(Tensor(dims=(2**46,), type=9999),)), "corrupt", id="absurd count"),
     ],
 )
 def test_status(data: bytes, status: str) -> None:

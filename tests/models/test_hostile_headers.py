@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -19,7 +18,21 @@ from framework.models.gguf_header import CHANGED, open_gguf
 from framework.models.gguf_stream import RUN_LENGTHS, RUN_STRINGS, GgufFault
 from framework.models.gguf_tensors import TensorResult, parse_tensors, read_tensors
 from framework.values.reason import Refused
-from tests.models.gguf_bytes import ARRAY, BOOL, STRING, U8, U32, U64, Array, Tensor, gguf, llama, pair, text
+from tests.models.gguf_bytes import (
+    ARRAY,
+    BOOL,
+    STRING,
+    U8,
+    U32,
+    U64,
+    Array,
+    Tensor,
+    gguf,
+    llama,
+    pair,
+    parse_counted,
+    text,
+)
 
 ARCH = pair("general.architecture", STRING, "llama")
 MIB = 2**20
@@ -53,12 +66,11 @@ def test_absurd_counts_cost_nothing(tmp_path: Path, data: bytes, clause: str) ->
     path.write_bytes(data)
     os.truncate(path, 2**40)
     tracemalloc.start()
-    started = time.process_time()
-    found = read_tensors(path)
+    found, file = parse_counted(path)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (found.status, clause in found.detail) == ("corrupt", True), found.detail
-    assert time.process_time() - started < 0.5
+    assert file.bytes_read < MIB
     assert peak_bytes < 8 * MIB
 
 
@@ -79,9 +91,13 @@ def test_a_header_of_hundreds_of_megabytes_is_given_up_soon(tmp_path: Path) -> N
     path = tmp_path / "m.gguf"
     path.write_bytes(head(0, 2) + strings(7 * MIB) + bytes(8 * 7 * MIB) + strings(7 * MIB))
     os.truncate(path, 400 * MIB)
-    started = time.process_time()
-    assert read_tensors(path).status == "corrupt"
-    assert time.process_time() - started < 8
+    tracemalloc.start()
+    found, file = parse_counted(path)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (found.status, "elements in the header" in found.detail) == ("corrupt", True)
+    assert file.bytes_read < 60 * MIB
+    assert peak_bytes < 8 * MIB
 
 
 def test_long_jumps_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +198,7 @@ def test_absurd_numbers_anywhere_are_read_without_a_fault(changes: list[tuple[in
     data = bytearray(WHOLE)
     for place, number in changes:
         data[place : place + 8] = struct.pack("<Q", number)
-    started = time.process_time()
     parse(bytes(data))
-    assert time.process_time() - started < 2
 
 
 @given(st.integers(0, 2**20), st.integers(0, 40), st.binary(max_size=400))

@@ -1,13 +1,20 @@
-"""Wishes about thinking in the words of a template (02 §6.6-6.9)."""
+"""Wishes about thinking in the words of a template (02 §6.6-6.8)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from framework.manifest.schema_model import Reasoning
+from framework.models.gguf_fields import GgufHeader
 from framework.models.template_caps import LADDER, ReasoningStyle, TemplateCapabilities
-from framework.models.thinking import launch_arguments, numeric_effort, request_arguments, shown_tools
+from framework.models.thinking import (
+    launch_arguments,
+    launch_reasoning,
+    numeric_effort,
+    request_arguments,
+)
 
 
 def caps(style: ReasoningStyle, *levels: str, **more: bool) -> TemplateCapabilities:
@@ -18,6 +25,7 @@ BOTH = caps("enable_thinking_effort", "high", "max")
 EFFORT = caps("reasoning_effort")
 ALL = caps("reasoning_effort", *LADDER)
 SWITCH = caps("enable_thinking")
+ALWAYS = caps("enable_thinking", reasoning_always_on=True)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +139,48 @@ def test_defaults_at_launch_turn_kept_thoughts_off_and_use_the_size_label() -> N
     assert launch_arguments(EFFORT, "inkling", architecture="inkling") == {"reasoning_effort": 0.9}
 
 
-def test_diffusion_models_have_no_built_in_tools() -> None:
-    tools = TemplateCapabilities(supports_tools=True)
-    assert shown_tools(tools, is_diffusion=False)
-    assert not shown_tools(tools, is_diffusion=True)
+@pytest.mark.parametrize(
+    ("wish", "template", "expected"),
+    [
+        pytest.param("auto", SWITCH, {"enable_thinking": True}, id="auto"),
+        pytest.param("off", SWITCH, {"enable_thinking": False}, id="off"),
+        pytest.param("none", SWITCH, {"enable_thinking": False}, id="none is off"),
+        pytest.param("high", SWITCH, {"enable_thinking": True}, id="a level where there is only a switch"),
+        pytest.param("none", EFFORT, {"reasoning_effort": "none"}, id="none by effort"),
+        pytest.param("off", EFFORT, {"reasoning_effort": "low"}, id="off by effort"),
+        pytest.param("medium", EFFORT, {"reasoning_effort": "medium"}, id="a level"),
+        pytest.param("max", EFFORT, {"reasoning_effort": "high"}, id="the nearest level"),
+        pytest.param("max", BOTH, {"enable_thinking": True, "reasoning_effort": "max"}, id="both"),
+        pytest.param("off", BOTH, {"enable_thinking": False}, id="off with levels"),
+        pytest.param("low", BOTH, {"enable_thinking": True}, id="a level that is not there"),
+        pytest.param("on", TemplateCapabilities(), {}, id="no reasoning"),
+        pytest.param("off", ALWAYS, {}, id="no switch"),
+    ],
+)
+def test_what_the_manifest_says(wish: str, template: TemplateCapabilities, expected: dict[str, Any]) -> None:
+    assert launch_reasoning(wish, template, "m-8b", GgufHeader())[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("wish", "template", "words"),
+    [
+        ("auto", TemplateCapabilities(), ""),
+        ("off", TemplateCapabilities(), ""),
+        ("on", TemplateCapabilities(), "knows no reasoning"),
+        ("high", TemplateCapabilities(), "knows no reasoning"),
+        ("on", ALWAYS, ""),
+        ("off", ALWAYS, "no switch"),
+        ("on", SWITCH, ""),
+        ("high", SWITCH, "only knows on and off"),
+        ("max", BOTH, ""),
+        ("low", BOTH, "only knows high, max"),
+        ("max", EFFORT, ""),
+    ],
+)
+def test_a_wish_that_has_no_effect_is_told(wish: str, template: TemplateCapabilities, words: str) -> None:
+    notes = launch_reasoning(wish, template, "m-8b", GgufHeader())[1]
+    assert [words in note.message for note in notes] == [True] * bool(words)
+
+
+def test_the_manifest_knows_every_level() -> None:
+    assert set(get_args(Reasoning)) == {"auto", "on", "off", *LADDER}

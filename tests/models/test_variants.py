@@ -8,7 +8,6 @@ from framework.models.variants import (
     choose_variant,
     complete_sets,
     file_sets,
-    guessed_name,
     missing_shards,
     variant_paths,
 )
@@ -148,7 +147,3 @@ def test_all_complete_variants() -> None:
 )
 def test_missing_shards(files: list[str], missing: list[int]) -> None:
     assert missing_shards(files) == missing
-
-
-def test_a_guessed_name() -> None:
-    assert guessed_name("org/Qwen3-8B-GGUF", "Q4_K_M") == "Qwen3-8B-Q4_K_M.gguf"

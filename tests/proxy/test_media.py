@@ -171,7 +171,7 @@ def test_a_projector_that_did_not_start_is_not_denied() -> None:
     with_projector = model("smol", projector=Path("/p.gguf"))
     with pytest.raises(ProxyError) as caught:
         check_media_support({"image": PNG}, model=with_projector, can_see=False, vision_models=[])
-    assert "runs without its projector" in caught.value.message
+    assert "runs without a projector" in caught.value.message
 
 
 @pytest.mark.parametrize("can_see", [True, False], ids=["vision", "text"])

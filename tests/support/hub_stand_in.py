@@ -34,6 +34,12 @@ class Repo:
     private: bool = False
     sizes: dict[str, int] = field(default_factory=dict)
     """What the listing says of files instead of the truth."""
+    holes: dict[str, int] = field(default_factory=dict)
+    """Zeros that follow what `files` says of a file, for models of any size. Only ranges of it can be had."""
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return len(self.files[path]) + self.holes.get(path, 0)
 
 
 @dataclass
@@ -54,6 +60,14 @@ class Faults:
     flip_a_byte: bool = False
     announce_less: int = 0
     """Content shorter by so many bytes than the listing says, with a matching Content-Length."""
+    api_body: bytes = b""
+    """Every listing is this page instead, as a captive portal would send it."""
+    endless: bool = False
+    """Content never ends, and no length is announced."""
+    etag: str = ""
+    """What the content of every file is called."""
+    commits: list[str] = field(default_factory=list)
+    """The next pushes: each answered question for the content of a file moves on to the next one."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,11 @@ class HubStandIn:
         """A file by its checksum."""
         every = (data for repo in self.repos.values() for data in repo.files.values())
         return next((data for data in every if sha256(data) == sha), None)
+
+    def hole(self, sha: str) -> int:
+        """Zeros behind the file of this checksum."""
+        every = ((repo, path) for repo in self.repos.values() for path in repo.holes)
+        return next((repo.holes[path] for repo, path in every if sha256(repo.files[path]) == sha), 0)
 
     def served(self, kind: str, method: str = "GET") -> list[Seen]:
         """Requests so far whose path starts with `/api`, `/content`, or holds `/resolve/`."""
@@ -172,11 +191,14 @@ class _Answers(BaseHTTPRequestHandler):
         if status := self.stand_in.faults.api_status:
             self._fault(status)
             return
+        if body := self.stand_in.faults.api_body:
+            self._send(200, body, {"Content-Type": "text/html"})
+            return
         repo = self._readable(name)
         if repo is None:
             return
         siblings = [
-            _sibling(path, data, repo.sizes.get(path, len(data))) for path, data in repo.files.items()
+            _sibling(path, data, repo.sizes.get(path, repo.size(path))) for path, data in repo.files.items()
         ]
         answer = {"id": name, "sha": repo.commit, "private": repo.private, "siblings": siblings}
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
@@ -201,11 +223,13 @@ class _Answers(BaseHTTPRequestHandler):
         headers = {
             "Location": f"{self.stand_in.content_url}/content/{sha256(data)}?signature=x",
             "X-Repo-Commit": repo.commit,
-            "X-Linked-Etag": f'"{sha256(data)}"',
-            "X-Linked-Size": str(len(data)),
+            "X-Linked-Etag": f'"{self.stand_in.faults.etag or sha256(data)}"',
+            "X-Linked-Size": str(repo.size(file)),
             "ETag": '"pointer"',
         }
         self._send(302, headers=headers)
+        if self.command == "GET" and self.stand_in.faults.commits:
+            repo.commit = self.stand_in.faults.commits.pop(0)
 
     def _content(self, sha: str) -> None:
         faults = self.stand_in.faults
@@ -225,14 +249,19 @@ class _Answers(BaseHTTPRequestHandler):
         if match is None or faults.ignore_range:
             self._stream(200, data, {})
             return
-        start, end = int(match[1]), min(int(match[2] or len(data)), len(data) - 1)
-        if start >= len(data):
-            self._send(416, headers={"Content-Range": f"bytes */{len(data)}"})
+        total = len(data) + self.stand_in.hole(sha)
+        start, end = int(match[1]), min(int(match[2] or total), total - 1)
+        if start >= total:
+            self._send(416, headers={"Content-Range": f"bytes */{total}"})
             return
-        self._stream(206, data[start : end + 1], {"Content-Range": f"bytes {start}-{end}/{len(data)}"})
+        part = data[start : end + 1].ljust(end + 1 - start, b"\0")
+        self._stream(206, part, {"Content-Range": f"bytes {start}-{end}/{total}"})
 
     def _stream(self, status: int, data: bytes, headers: dict[str, str]) -> None:
         faults = self.stand_in.faults
+        if faults.endless:
+            self._pour(data)
+            return
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(data)), "Accept-Ranges": "bytes"}.items():
             self.send_header(name, value)
@@ -252,6 +281,15 @@ class _Answers(BaseHTTPRequestHandler):
             if self.stand_in.closing:
                 self.close_connection = True
                 return
+
+    def _pour(self, data: bytes) -> None:
+        """The same bytes again and again, until the client has had enough."""
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        while self.command != "HEAD" and not self.stand_in.closing:
+            self.wfile.write(data)
 
     def _readable(self, name: str) -> Repo | None:
         """The repository, or None when the answer has been given."""

@@ -10,6 +10,7 @@ from framework.api.shapes.answers import (
     manifest_json,
 )
 from framework.api.shapes.basic import at, device_json, event_json, plain, reason_json
+from framework.api.shapes.files import files_json
 from framework.api.shapes.inspect import inspect_json
 from framework.api.shapes.instance import (
     attempt_json,
@@ -36,6 +37,7 @@ __all__ = [
     "engines_json",
     "event_json",
     "exit_json",
+    "files_json",
     "inspect_json",
     "instance_json",
     "instance_plan_json",

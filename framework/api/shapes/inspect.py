@@ -6,10 +6,11 @@ from typing import Any
 
 from framework.api.inspection import Inspection
 from framework.api.shapes.basic import reason_json
+from framework.api.shapes.memory import fit_json
 from framework.models.companions import Companions
 from framework.models.facts import ModelFacts
+from framework.models.origin import repositories
 from framework.models.template_caps import TemplateCapabilities
-from framework.values.plan import FitPlan
 
 
 def inspect_json(inspection: Inspection) -> dict[str, Any]:
@@ -20,19 +21,8 @@ def inspect_json(inspection: Inspection) -> dict[str, Any]:
         "files": [{"path": str(file.path), "bytes": file.size} for file in facts.files.files],
         "template": _template_json(facts.template, facts.header.chat_template),
         "companions": _companions_json(inspection.companions),
-        "memory": memory_json(inspection.memory),
-        "reasons": [reason_json(r) for r in (*facts.files.notes, *inspection.companions.reasons)],
-    }
-
-
-def memory_json(memory: FitPlan) -> dict[str, Any]:
-    """Lines of memory and their sums."""
-    return {
-        "lines": [
-            {"device": line.device, "label": line.label, "bytes": line.bytes, "basis": line.basis}
-            for line in memory.lines
-        ],
-        "total_bytes": dict(memory.total_bytes),
+        "memory": fit_json(inspection.memory),
+        "reasons": [reason_json(reason) for reason in inspection.reasons],
     }
 
 
@@ -69,6 +59,7 @@ def _facts_json(facts: ModelFacts) -> dict[str, Any]:
         "audio": header.has_audio_encoder,
         "projection": header.vision_projection or header.audio_projection,
         "size_label": header.size_label,
+        "origin": list(repositories(header.origin)),
     }
 
 

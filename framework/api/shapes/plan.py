@@ -6,9 +6,10 @@ from typing import Any
 
 from framework.api.answers import PlanAnswer, RefusedInstance
 from framework.api.shapes.basic import device_json, optional_reason_json, reason_json
+from framework.api.shapes.memory import fit_json
 from framework.engines.redaction import redact_argv, redact_environment
 from framework.values.device import HOST_NAME
-from framework.values.plan import FitPlan, LaunchPlan, SpecDecision
+from framework.values.plan import LaunchPlan, SpecDecision
 from framework.values.request import ModelRequest
 
 AUTO = "auto"
@@ -39,7 +40,7 @@ def instance_plan_json(plan: LaunchPlan) -> dict[str, Any]:
         "environment": dict(redact_environment(plan.env)),
         "asked": _asked_json(plan.request),
         "granted": _granted_json(plan),
-        "fit": _fit_json(plan.fit),
+        "fit": fit_json(plan.fit),
         "speculation": _decision_json(plan.spec),
         "reasons": [reason_json(reason) for reason in (*plan.reasons, *plan.spec.notes)],
     }
@@ -81,10 +82,24 @@ def granted_cache_json(cache_types: tuple[str | None, str | None]) -> dict[str, 
 
 
 def granted_devices(plan: LaunchPlan) -> tuple[str, ...]:
-    """Names of the devices that the model may use; none where the engine chooses among those of the pool."""
-    if plan.fit.budget_bytes:
-        return tuple(sorted(plan.fit.budget_bytes))
+    """Names of the devices that hold something of the model, as the engine orders them; none where the engine
+    chooses among those of the pool and nothing was planned."""
+    if plan.fit.total_bytes:
+        return tuple(plan.fit.total_bytes)
     return (HOST_NAME,) if set(plan.request.pool.devices) == {HOST_POOL_WORD} else ()
+
+
+def granted_offload(plan: LaunchPlan) -> str | dict[str, int | None]:
+    """What goes to GPUs by the memory plan, or as asked where nothing was planned. A null number of layers is
+    all of them."""
+    fit = plan.fit
+    if fit.context is None:
+        return _offload_json(plan.request)
+    if fit.gpu_layers == 0:
+        return "none"
+    if fit.gpu_layers is None and not fit.cpu_experts:
+        return "all"
+    return {"gpu_layers": fit.gpu_layers, "cpu_experts": fit.cpu_experts}
 
 
 def _planned_json(instance: LaunchPlan | RefusedInstance) -> dict[str, Any]:
@@ -105,35 +120,24 @@ def _asked_json(request: ModelRequest) -> dict[str, Any]:
 
 
 def _granted_json(plan: LaunchPlan) -> dict[str, Any]:
+    is_planned = plan.fit.context is not None
     return {
-        # 0 leaves the length to the engine; the number is known when the instance runs.
-        "context": plan.context or None,
+        # 0 leaves the length to the engine; without a memory plan it is known when the instance runs.
+        "context": plan.fit.context or plan.context or None,
         "slots": plan.slots,
-        "kv_cache": granted_cache_json(plan.cache_types),
+        "kv_cache": granted_cache_json(plan.fit.cache_types if is_planned else plan.cache_types),
         "speculation": plan.spec.resolved,
-        "offload": _offload_json(plan.request),
+        "offload": granted_offload(plan),
         "devices": list(granted_devices(plan)),
     }
 
 
-def _offload_json(request: ModelRequest) -> str | dict[str, int]:
+def _offload_json(request: ModelRequest) -> str | dict[str, int | None]:
     if request.memory_mode == "auto" or request.gpu_layers < 0:
         return AUTO
     if request.gpu_layers == 0:
         return "none"
     return {"gpu_layers": request.gpu_layers, "cpu_experts": request.n_cpu_moe}
-
-
-def _fit_json(fit: FitPlan) -> dict[str, Any]:
-    return {
-        "budget_bytes": dict(fit.budget_bytes),
-        "total_bytes": dict(fit.total_bytes),
-        "lines": [
-            {"device": line.device, "label": line.label, "bytes": line.bytes, "basis": line.basis}
-            for line in fit.lines
-        ],
-        "fits": fit.fits,
-    }
 
 
 def _decision_json(spec: SpecDecision) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from framework.api.shapes.basic import at, optional_at
 from framework.api.shapes.instance import instance_json
 from framework.reconcile.current import CurrentManifest
 from framework.values.device import Device
-from framework.values.instance import ModelView, QueueView
+from framework.values.instance import InstanceView, ModelView, QueueView
+from framework.values.plan import FitPlan
 from framework.values.problem import as_json as problem_json
 from framework.values.request import ModelSource, PoolLimits
 
@@ -91,14 +92,7 @@ def _manifest_json(current: CurrentManifest) -> dict[str, Any]:
 
 def _pool_json(pool: PoolLimits, views: tuple[ModelView, ...], devices: tuple[Device, ...]) -> dict[str, Any]:
     residents = [
-        {
-            "model": instance.model,
-            "replica": instance.replica,
-            "planned_bytes": None,
-            "idle_s": instance.idle_s,
-            "pinned": False,
-            "next_to_evict": False,
-        }
+        instance
         for view in views
         for instance in view.instances
         if instance.pid is not None and instance.request.pool.name == pool.name
@@ -110,12 +104,30 @@ def _pool_json(pool: PoolLimits, views: tuple[ModelView, ...], devices: tuple[De
                 "name": device.name,
                 "total_bytes": device.total_bytes,
                 "free_bytes": device.free_bytes,
-                "planned_bytes": None,
+                "planned_bytes": _planned_bytes(residents, device.name),
                 "measured_bytes": None,
             }
             for device in devices
             if device.pool == pool.name
         ],
         "foreign_bytes": None,
-        "residents": residents,
+        "residents": [
+            {
+                "model": instance.model,
+                "replica": instance.replica,
+                "planned_bytes": _planned_bytes([instance]),
+                "idle_s": instance.idle_s,
+                "pinned": False,
+                "next_to_evict": False,
+            }
+            for instance in residents
+        ],
     }
+
+
+def _planned_bytes(residents: Iterable[InstanceView], device: str | None = None) -> int | None:
+    """What they hold from their start, on one device or on all; null where that was not planned for each."""
+    fits = [instance.plan.fit if instance.plan is not None else FitPlan() for instance in residents]
+    if any(fit.context is None for fit in fits):
+        return None
+    return sum(fit.needed_bytes(name) for fit in fits for name in fit.total_bytes if device in (None, name))

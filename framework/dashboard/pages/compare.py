@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from framework.api.shapes.plan import granted_cache_json, granted_devices
+from framework.api.shapes.plan import granted_cache_json, granted_devices, granted_offload
 from framework.dashboard.pages.instance_facts import offload_text
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan, LaunchResult
@@ -12,6 +12,8 @@ from framework.values.request import ModelRequest
 from framework.values.units_text import UNKNOWN, counted
 
 AUTO = "automatic"
+OFFLOADS = {"auto": "the engine decides", "all": "all layers on the GPU", "none": "nothing on a GPU"}
+"""Words for what the plan grants (13 §2)."""
 
 Texts = tuple[str, str, str]
 """Asked, granted, running."""
@@ -63,8 +65,10 @@ def _ready(result: LaunchResult | None) -> LaunchResult | None:
 
 
 def _planned_context(plan: LaunchPlan | None) -> str:
-    if plan is None or plan.context:
-        return counted(plan.context, "token") if plan is not None else UNKNOWN
+    if plan is None:
+        return UNKNOWN
+    if planned := plan.fit.context or plan.context:
+        return counted(planned, "token")
     if plan.context_train:
         return f"what fits, at most {counted(plan.context_train, 'token')}"
     return "what fits"
@@ -90,7 +94,7 @@ def _kv_cache(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResu
     asked = f"{key or AUTO} / {value or AUTO}" if key or value else AUTO
     if plan is None:
         return asked, UNKNOWN, UNKNOWN
-    types = granted_cache_json(plan.cache_types)
+    types = granted_cache_json(plan.fit.cache_types if plan.fit.context else plan.cache_types)
     granted = f"{types['k']} / {types['v']}"
     return asked, granted, granted if result is not None else UNKNOWN
 
@@ -110,11 +114,25 @@ def _devices(request: ModelRequest, plan: LaunchPlan | None) -> Texts:
 def _offload(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
     asked = AUTO
     if request.memory_mode == "manual" and request.gpu_layers >= 0:
-        asked = f"{counted(request.gpu_layers, 'layer')} on the GPU"
-        if request.n_cpu_moe:
-            asked += f", experts of {counted(request.n_cpu_moe, 'layer')} in RAM"
-    granted = UNKNOWN if plan is None else "the engine decides" if asked == AUTO else asked
-    return asked, granted, offload_text(result.offload if result is not None else None)
+        asked = _layers(request.gpu_layers, request.n_cpu_moe)
+    return (
+        asked,
+        UNKNOWN if plan is None else _granted_offload(plan),
+        offload_text(result.offload if result is not None else None),
+    )
+
+
+def _granted_offload(plan: LaunchPlan) -> str:
+    granted = granted_offload(plan)
+    if isinstance(granted, str):
+        return OFFLOADS[granted]
+    return _layers(granted["gpu_layers"], granted["cpu_experts"])
+
+
+def _layers(on_gpu: int | None, experts_in_ram: int | None) -> str:
+    experts = f", experts of {counted(experts_in_ram, 'layer')} in RAM" if experts_in_ram else ""
+    layers = "all layers" if on_gpu is None else counted(on_gpu, "layer")
+    return f"{layers} on the GPU{experts}"
 
 
 def _engine(request: ModelRequest, plan: LaunchPlan | None, instance: InstanceView | None) -> Texts:

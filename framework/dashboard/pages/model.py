@@ -29,6 +29,7 @@ from framework.dashboard.pages.process import (
 )
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
+from framework.dashboard.pages.waterfall import MemorySection, memory_section
 from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
@@ -93,6 +94,7 @@ class InstanceSection:
     look: Look | None
     compare: CompareTable
     reasons: ReasonList
+    memory: MemorySection
     slots: SlotGrid
     process: ProcessFacts | None
     command: CommandLine | None
@@ -208,6 +210,7 @@ def _section(request: ModelRequest, instance: InstanceView | None, heading: str)
     element = element_id("i", instance.instance if instance else request.id)
     result = instance.result if instance else None
     failure = result.failure if result is not None else None
+    plan = instance.plan if instance else None
     return InstanceSection(
         id=element,
         heading=heading,
@@ -216,6 +219,7 @@ def _section(request: ModelRequest, instance: InstanceView | None, heading: str)
         reasons=ReasonList(
             f"{element}-reasons", reasons_of(instance) if instance else (), failure.detail if failure else ""
         ),
+        memory=memory_section(f"{element}-memory", plan.fit if plan is not None else None),
         slots=slot_grid(f"{element}-slots", instance),
         process=process_facts(f"{element}-process", instance) if instance else None,
         command=command_line(f"{element}-command", instance) if instance else None,
@@ -227,6 +231,7 @@ def _section_fragment(section: InstanceSection) -> Fragment:
     parts = [
         Fragment(section.compare.id, "_compare.html", "compare", section.compare),
         Fragment(section.reasons.id, "_reasons.html", "reasons", section.reasons),
+        Fragment(section.memory.id, "_memory.html", "memory", section.memory),
         slot_fragment(section.slots),
         Fragment(section.attempts.id, "_attempts.html", "attempts", section.attempts),
     ]

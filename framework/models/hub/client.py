@@ -6,6 +6,7 @@ import takes a second, and the client keeps settings of its environment in globa
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,6 +45,9 @@ from framework.values.reason import Refused
 LIBRARY: dict[str, Any] = {"library_name": "paddock", "library_version": __version__}
 REQUEST_TIMEOUT_S = 20.0
 READ_SIZE = 256 * 1024
+LARGEST_SIZE = 2**60
+SHA256 = re.compile(r"[0-9a-f]{64}")
+SHA1 = re.compile(r"[0-9a-f]{40}")
 ETAG = re.compile(r"[A-Za-z0-9._-]{1,128}")
 CONTENT_RANGE_TOTAL = re.compile(r"bytes \d+-\d+/(\d+)")
 UNAUTHORIZED, FORBIDDEN, TOO_MANY, PARTIAL = 401, 403, 429, 206
@@ -71,12 +75,19 @@ class HubClient:
     def listing(self) -> RepoListing:
         """Names, sizes and checksums of all files of the main branch."""
         with self.translated():
-            info = HfApi(endpoint=self.endpoint, **LIBRARY).model_info(
-                self.repo, files_metadata=True, timeout=REQUEST_TIMEOUT_S
-            )
+            try:
+                info = HfApi(endpoint=self.endpoint, **LIBRARY).model_info(
+                    self.repo, files_metadata=True, timeout=REQUEST_TIMEOUT_S
+                )
+                files = tuple(_file(one) for one in info.siblings or () if is_safe_path(one.rfilename))
+            except json.JSONDecodeError as error:
+                raise refusals.no_hub(self.repo, self.endpoint, "no JSON") from error
+            except (TypeError, KeyError, AttributeError, RecursionError) as error:
+                raise refusals.no_hub(self.repo, self.endpoint, "no listing") from error
         if not info.sha:
             raise refusals.no_such_revision(self.repo)
-        files = tuple(_file(one) for one in info.siblings or () if is_safe_path(one.rfilename))
+        if not SHA1.fullmatch(info.sha):
+            raise refusals.no_hub(self.repo, self.endpoint, "no commit")
         return RepoListing(self.repo, info.sha, files)
 
     def url(self, file: str, revision: str) -> str:
@@ -97,9 +108,7 @@ class HubClient:
                 **LIBRARY,
             )
         if not found.etag or not ETAG.fullmatch(found.etag) or not found.commit_hash or found.size is None:
-            raise refusals.hub_error(
-                self.repo, f"{self.endpoint} does not answer like a hub (no ETag, commit or size)"
-            )
+            raise refusals.no_hub(self.repo, self.endpoint, "no ETag, commit or size")
         return Metadata(found.etag, found.size, found.commit_hash)
 
     def first_bytes(self, file: str, revision: str, count: int) -> tuple[bytes, int]:
@@ -152,7 +161,7 @@ class HubClient:
         if isinstance(error, RemoteEntryNotFoundError):
             return refusals.no_such_file(self.repo, file, ())
         if isinstance(error, RevisionNotFoundError):
-            return refusals.no_such_revision(self.repo)
+            return refusals.changed(self.repo, file) if file else refusals.no_such_revision(self.repo)
         if isinstance(error, DisabledRepoError):
             return refusals.disabled(self.repo)
         if isinstance(error, RepositoryNotFoundError):
@@ -165,9 +174,11 @@ class HubClient:
 
 
 def _file(found: RepoSibling) -> RepoFile:
-    if found.lfs is None:
-        return RepoFile(found.rfilename, found.size)
-    return RepoFile(found.rfilename, found.lfs.size, found.lfs.sha256)
+    """A file of a listing, which comes from outside: what is no size or checksum is none."""
+    size, sha256 = (found.size, None) if found.lfs is None else (found.lfs.size, found.lfs.sha256)
+    known = isinstance(size, int) and 0 <= size <= LARGEST_SIZE
+    named = isinstance(sha256, str) and SHA256.fullmatch(sha256)
+    return RepoFile(found.rfilename, size if known else None, sha256 if named else None)
 
 
 def asked_wait_s(headers: Mapping[str, str]) -> float | None:

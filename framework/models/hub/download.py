@@ -1,4 +1,4 @@
-"""The work of a download process: list a repository, fetch a variant, read the start of files (02 §9, §10).
+"""The work of a download process: list a repository, fetch a variant, or its headers alone (02 §9, §10).
 
 Called by hub.worker with one job. Everything here may block.
 """
@@ -20,6 +20,7 @@ from framework.models.hub.facts import RepoFile, RepoListing
 from framework.models.hub.lock import repo_lock
 from framework.models.hub.pins import write_pin
 from framework.models.hub.places import canonical_repo
+from framework.models.hub.stand_ins import StandIns
 from framework.models.hub.transfer import Transfer
 from framework.models.hub.wire import Job, Note
 from framework.models.variants import complete_sets
@@ -38,7 +39,7 @@ def carry_out(job: Job, endpoint: str, say: Say) -> Mapping[str, Any]:
     if job.work == "list":
         return listing_json(listing)
     if job.work == "headers":
-        return _read_headers(client, listing, job)
+        return _stand_in(client, listing, job)
     return Fetch(client, listing, job, say).run()
 
 
@@ -47,16 +48,11 @@ def listing_json(listing: RepoListing) -> dict[str, Any]:
     return {"revision": listing.revision, "files": [asdict(file) for file in listing.files]}
 
 
-def _read_headers(client: HubClient, listing: RepoListing, job: Job) -> Mapping[str, Any]:
-    """The first bytes of each file of the source, one range request each, into `<target>/<index>`."""
+def _stand_in(client: HubClient, listing: RepoListing, job: Job) -> Mapping[str, Any]:
+    """Files of holes with the headers of the source's files, below `target`."""
     chosen = choose(listing.paths, ModelSource(repo=client.repo, variant=job.variant, file=job.file))
-    sizes = []
-    for index, file in enumerate(chosen.paths):
-        data, total = client.first_bytes(file, listing.revision, job.header_bytes)
-        (Path(job.target) / str(index)).write_bytes(data)
-        sizes.append(total)
-    answer = {"label": chosen.label, "paths": list(chosen.paths), "sizes": sizes}
-    return {**answer, "listing": listing_json(listing)}
+    made = StandIns(client, listing, Path(job.target), job.header_bytes).make(chosen)
+    return {**made, "listing": listing_json(listing)}
 
 
 class Fetch:

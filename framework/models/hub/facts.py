@@ -49,26 +49,26 @@ class ResolvedSource:
     from_cache: bool = True
     fetched_bytes: int = 0
     elapsed_s: float = 0.0
+    projector: Path | None = None
+    """Of the same repository, where it was asked for and is here."""
     notes: tuple[Reason, ...] = ()
     """What is worth knowing about the choice."""
 
 
 @dataclass(frozen=True)
-class HeaderPrefix:
-    """The first bytes of a file that is not here, and how large the whole of it is."""
-
-    file: str
-    data: bytes
-    total_bytes: int
-
-
-@dataclass(frozen=True)
 class RemoteModel:
-    """A model that is not downloaded: its repository, and the start of each file, the main one first."""
+    """A model that is not downloaded, and the files of holes that stand in for its own, main one first."""
 
+    source: ModelSource
     listing: RepoListing
     label: str | None
-    prefixes: tuple[HeaderPrefix, ...]
+    paths: tuple[str, ...]
+    """Names of the files in the repository."""
+    stand_ins: tuple[Path, ...]
+    total_bytes: int
+    """Of the real files together."""
+    fetched_bytes: int
+    """What the headers took this time; 0 when they were known."""
 
 
 def source_text(source: ModelSource) -> str:

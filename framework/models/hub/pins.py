@@ -1,8 +1,11 @@
-"""Which file a source turned out to mean, where its words alone do not say it.
+"""What a listing of a repository decided and is not asked about again.
+
+First, which file a source turned out to mean, where its words alone do not say it.
 
 `hf:o/r`, or a variant that is only part of a name, is decided by the listing of a repository. The decision is
 kept beside the repository's files in the cache, and goes when they go: a later listing, or a cache that holds
 some other variant, must not switch a model silently. Written by hub.download, read by hub.cached.
+Second, that there is no projector for a model. Kept by hub.companion.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 from pathlib import Path
 
 from framework.models.file_names import label
-from framework.models.hub.places import is_safe_path, repo_dirs, repo_folder
+from framework.models.hub.places import is_safe_path, repo_dirs, repo_folder, snapshot_of
 from framework.values.request import ModelSource
 
 log = logging.getLogger(__name__)
@@ -52,6 +55,29 @@ def write_pin(cache: Path, repo: str, variant: str | None, file: str) -> None:
         temporary.replace(place)
     except OSError as error:
         log.debug("%s: %s", place, error)
+
+
+def note_no_projector(main: Path) -> None:
+    """Keep that the repository offered no projector for the commit of a model, so that nobody asks again."""
+    place = _no_projector_place(main)
+    if place is None:
+        return
+    try:
+        place.parent.mkdir(exist_ok=True)
+        place.touch()
+    except OSError as error:
+        log.debug("%s: %s", place, error)
+
+
+def lacks_projector(main: Path) -> bool:
+    """Whether that was found for the commit that a model in the cache is of."""
+    place = _no_projector_place(main)
+    return place is not None and place.exists()
+
+
+def _no_projector_place(main: Path) -> Path | None:
+    snapshot = snapshot_of(main)
+    return None if snapshot is None else snapshot.parents[1] / FOLDER / f"no-projector-{snapshot.name}"
 
 
 def _place(folder: Path, variant: str | None) -> Path:

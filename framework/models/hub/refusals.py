@@ -11,6 +11,8 @@ from typing import Any
 from framework.values.reason import Failure, Reason, Refused
 
 LOG_IN = "set HF_TOKEN to a token that may read it, or log in with `hf auth login`"
+CHANGED = "changed"
+"""Evidence of a refusal that another try of the same download cannot lift."""
 GB = 1e9
 # Statuses from here on pass by themselves; those below do not.
 SERVER_ERROR = 500
@@ -44,6 +46,17 @@ def no_such_revision(repo: str) -> Refused:
         f"{repo} has no files on its main branch.",
         "Look at the repository's page: it may be empty, or its branch may have another name.",
         {"repo": repo},
+    )
+
+
+def changed(repo: str, file: str) -> Refused:
+    """The commit that was listed is gone before all of its files were here."""
+    return _refused(
+        "download_failed",
+        f"{repo} was changed while it was fetched, and {file} is not to be had any more as it was listed.",
+        "Try again: what is the same is not fetched again.",
+        {"repo": repo, "file": file, "cause": CHANGED},
+        retryable=True,
     )
 
 
@@ -121,6 +134,26 @@ def wrong_content(repo: str, file: str) -> Refused:
     )
 
 
+def no_header(repo: str, file: str, cause: str) -> Refused:
+    """What was fetched of a file is no header that a stand-in could be made of."""
+    return _refused(
+        "bad_model_file",
+        f"Nothing can be measured of {file} in {repo}: {cause}.",
+        "Name another variant or file; `paddock pull` fetches it as it is.",
+        {"repo": repo, "file": file, "cause": cause},
+    )
+
+
+def stand_in_unwritable(directory: str, cause: str) -> Refused:
+    """The directory of stand-ins cannot be written."""
+    return _refused(
+        "download_failed",
+        f"Headers cannot be kept in {directory}: {cause}.",
+        "Correct its permissions, or set XDG_CACHE_HOME to a directory of your own.",
+        {"directory": directory, "cause": cause},
+    )
+
+
 def hub_error(repo: str, cause: str, status: int | None = None) -> Refused:
     """Any other answer of the hub."""
     return _refused(
@@ -129,6 +162,17 @@ def hub_error(repo: str, cause: str, status: int | None = None) -> Refused:
         "Try again later.",
         {"repo": repo, "status": status, "cause": cause},
         retryable=status is None or status >= SERVER_ERROR,
+    )
+
+
+def no_hub(repo: str, endpoint: str, found: str) -> Refused:
+    """Something else answers in the hub's place: a login page of a network, or another kind of server."""
+    return _refused(
+        "download_failed",
+        f"{endpoint} does not answer like a hub for {repo}: {found}.",
+        "Check HF_ENDPOINT, and whether this network wants a login before it lets one out.",
+        {"repo": repo, "endpoint": endpoint, "cause": found},
+        retryable=True,
     )
 
 
@@ -155,7 +199,8 @@ def not_here(text: str) -> Refused:
     return _refused(
         "model_missing",
         f"{text} is not downloaded yet.",
-        "`paddock pull` fetches it; so does the first start of the model.",
+        "`paddock pull` fetches it; so does the first start of the model. `paddock plan --measure` says"
+        " whether it would fit, from its headers.",
         {"source": text},
     )
 

@@ -7,7 +7,6 @@ threads or in a download process.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import Any
 from framework.models.hub import refusals
 from framework.models.hub.cached import find_cached
 from framework.models.hub.facts import (
-    HeaderPrefix,
     RemoteModel,
     RepoFile,
     RepoListing,
@@ -29,6 +27,7 @@ from framework.models.hub.places import cache_dir
 from framework.models.hub.process import run_job
 from framework.models.hub.progress import FetchProgress
 from framework.models.hub.wire import Job, Note, Patience, Work
+from framework.models.sparse_header import FIRST_PART_BYTES
 from framework.values.instance import LoadProgress
 from framework.values.reason import Reason
 from framework.values.request import ModelSource
@@ -98,22 +97,25 @@ class HubSources:
         await self._require_network(f"the list of {repo}")
         return _listing(repo, await self._run(self._job("list", ModelSource(repo=repo))))
 
-    async def fetch_headers(self, source: ModelSource, n_bytes: int) -> RemoteModel:
-        """The first `n_bytes` of each file of a source, by range requests, and the listing it is from.
+    async def fetch_headers(
+        self, source: ModelSource, target: Path, *, first_part_bytes: int = FIRST_PART_BYTES
+    ) -> RemoteModel:
+        """Headers of the files of a source, by range requests, in stand-ins below `target`.
 
-        Nothing goes into the cache. Raises Refused.
+        Nothing goes into the cache of the hub. Raises Refused.
         """
         await self._require_network(source_text(source))
-        with tempfile.TemporaryDirectory(prefix="paddock-headers-") as folder:
-            job = replace(self._job("headers", source), header_bytes=n_bytes, target=folder)
-            answer = await self._run(job)
-            data = await asyncio.to_thread(_read_numbered, Path(folder), len(answer["paths"]))
-        prefixes = map(HeaderPrefix, answer["paths"], data, answer["sizes"])
-        return RemoteModel(_listing(source.repo or "", answer["listing"]), answer["label"], tuple(prefixes))
-
-    async def fetch_header_prefix(self, repo: str, file: str, n_bytes: int) -> HeaderPrefix:
-        """As `fetch_headers`, of one file; of a set the first one."""
-        return (await self.fetch_headers(ModelSource(repo=repo, file=file), n_bytes)).prefixes[0]
+        job = replace(self._job("headers", source), header_bytes=first_part_bytes, target=str(target))
+        answer = await self._run(job)
+        return RemoteModel(
+            source,
+            _listing(source.repo or "", answer["listing"]),
+            answer["label"],
+            tuple(answer["paths"]),
+            tuple(Path(path) for path in answer["files"]),
+            sum(answer["sizes"]),
+            answer["fetched_bytes"],
+        )
 
     async def _require_network(self, what: str) -> None:
         mode = await asyncio.to_thread(hub_mode, self._environ)
@@ -151,10 +153,6 @@ class HubSources:
 
 def _listing(repo: str, answer: Mapping[str, Any]) -> RepoListing:
     return RepoListing(repo, answer["revision"], tuple(RepoFile(**file) for file in answer["files"]))
-
-
-def _read_numbered(folder: Path, count: int) -> list[bytes]:
-    return [(folder / str(index)).read_bytes() for index in range(count)]
 
 
 class _Share:

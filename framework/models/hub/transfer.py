@@ -84,18 +84,28 @@ class Bar:
         """Nothing is drawn."""
 
 
-class HashedFile:
-    """A file that grows at its end, with the SHA-256 of what it holds; what the client's transfer needs."""
+class TooLong(Exception):
+    """More bytes came than the file has."""
 
-    def __init__(self, file: BinaryIO) -> None:
+
+class HashedFile:
+    """A file that grows at its end, with the SHA-256 of what it holds; what the client's transfer needs.
+
+    It never grows beyond `limit_bytes`, whatever a server sends.
+    """
+
+    def __init__(self, file: BinaryIO, limit_bytes: int) -> None:
         self._file = file
+        self._limit_bytes = limit_bytes
         self._hash = hashlib.sha256()
         file.seek(0)
         while data := file.read(HASH_CHUNK):
             self._hash.update(data)
 
     def write(self, data: bytes) -> int:
-        """Append."""
+        """Append. Raises TooLong."""
+        if self._file.tell() + len(data) > self._limit_bytes:
+            raise TooLong
         self._hash.update(data)
         return self._file.write(data)
 
@@ -175,6 +185,7 @@ class Transfer:
         reason = refusal.failure.reason
         asked_s = float(reason.evidence.get("retry_after_s") or 0.0)
         passes = refusal.failure.retryable and reason.code == "download_failed"
+        passes = passes and reason.evidence.get("cause") != refusals.CHANGED
         if not passes or not waits or asked_s > self._patience.rate_limit_s:
             raise refusal
         self._sleep(max(asked_s, waits.pop(0)))
@@ -190,6 +201,7 @@ class Transfer:
         if pointer is not None:
             # Cut off; the client would take it for what it is not.
             pointer.unlink()
+        self._check_room(found)
         if found.size_bytes > constants.MAX_HTTP_DOWNLOAD_SIZE:
             return self._by_chunks(file, mark)
         lock = self._cache / ".locks" / self._folder.name / f"{found.etag}.lock"
@@ -206,13 +218,20 @@ class Transfer:
         mark(found.size_bytes)
         return self._link(file)
 
+    def _check_room(self, found: Metadata) -> None:
+        """Again for each file: a listing may be wrong, and others fill the same disk."""
+        missing = found.size_bytes - self.here_bytes(found.etag, found.size_bytes)
+        free = free_bytes(self._cache)
+        if free is not None and missing > free:
+            raise refusals.disk_full(self._client.repo, str(self._cache), missing, free, None)
+
     def _fill(self, file: str, found: Metadata, blob: Path, report: Report) -> bool:
         """Complete the unfinished file and give it its name; False, and it is gone, when it is damaged."""
         unfinished = blob.with_name(blob.name + PARTIAL_SUFFIX)
         with unfinished.open("a+b") as raw:
             if raw.tell() > found.size_bytes:
                 raw.truncate(0)
-            hashed = HashedFile(raw)
+            hashed = HashedFile(raw, found.size_bytes)
             http_get(
                 self._client.url(file, self._revision),
                 cast(BinaryIO, hashed),
@@ -270,6 +289,9 @@ class Transfer:
         with self._client.translated(file):
             try:
                 yield
+            except TooLong as error:
+                cause = "the server sends more than the file has"
+                raise refusals.broken_off(repo, file, mark.now, mark.total_bytes, cause) from error
             except OSError as error:
                 if isinstance(error, HfHubHTTPError) and error.response.status_code == RANGE_REFUSED:
                     cause = "the hub has less of it than it says"

@@ -39,8 +39,9 @@ class Job:
     variant: str | None = None
     file: str | None = None
     header_bytes: int = 0
+    """`headers`: how much of the first file is asked for at first."""
     target: str = ""
-    """`headers`: the directory that gets the first bytes of each file, named by their index."""
+    """`headers`: the directory of the stand-ins."""
     patience: Patience = Patience()
 
     def to_line(self) -> bytes:

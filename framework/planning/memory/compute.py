@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
 from framework.planning.memory.graph_model import micro_batch, model_graph
 from framework.planning.memory.kv_cache import row_elements
 from framework.planning.memory.kv_cells import cell_layout, window_cells
@@ -20,40 +21,12 @@ from framework.planning.memory.tensor_table import TensorTable
 from framework.values.plan import Basis
 
 F32_BYTES = 4
-# Compared with the engine to the MiB; others are built from the same parts, which is likely right and no
-# more.
-MEASURED_ARCHITECTURES = frozenset(
-    {
-        "bert",
-        "cohere2",
-        "command-r",
-        "deepseek2",
-        "exaone4",
-        "falcon-h1",
-        "gemma-embedding",
-        "gemma2",
-        "gemma3",
-    }
-    | {"gemma3n", "gemma4", "glm4", "glm4moe", "gpt-oss", "granite", "granitehybrid", "jamba", "kimi-linear"}
-    | {
-        "lfm2",
-        "lfm2moe",
-        "llama",
-        "llama4",
-        "mamba",
-        "mamba2",
-        "mimo2",
-        "minimax-m2",
-        "mistral3",
-        "nemotron_h",
-    }
-    | {"nemotron_h_moe", "nomic-bert", "olmo2", "phi3", "qwen2", "qwen3", "qwen35", "qwen35moe", "qwen3moe"}
-    | {"qwen3next", "seed_oss", "smollm3", "starcoder2"}
-)
-# Added to what is built for the others. Encoder-decoders are among them: their largest moment is not known.
+# Added to what was never compared with the engine. Encoder-decoders are among them: their largest moment is
+# not known.
 ASSUMED_MARGIN_BYTES = 12 << 20
+BUFFERS_REMEMBERED = 64
 # A layer has to have one of these for its operations to be known.
-BUILDABLE = ("attn_output", "attn_o", "ssm_out", "shortconv.conv")
+BUILDABLE = ("attn_output", "attn_o", "ssm_out", "shortconv.conv", "time_mix_output")
 
 
 @dataclass(frozen=True)
@@ -71,13 +44,26 @@ def compute_buffers(
     if not is_buildable(table):
         size = plain_compute_bytes(shape, settings)
         return ComputeBuffers(dict.fromkeys(placement.devices, size), "assumed")
-    graph = model_graph(shape, table, settings, placement, output_tokens(shape, settings))
+    found = _buffer_bytes(shape, table, settings, placement)
     is_measured = shape.architecture in MEASURED_ARCHITECTURES
     margin = 0 if is_measured else ASSUMED_MARGIN_BYTES
-    sizes = {
-        device: size + margin for device, size in zip(placement.devices, graph.buffer_bytes(), strict=True)
-    }
+    sizes = {device: size + margin for device, size in zip(placement.devices, found, strict=True)}
     return ComputeBuffers(sizes, "computed" if is_measured else "assumed")
+
+
+def _buffer_bytes(
+    shape: ModelShape, table: TensorTable, settings: CacheSettings, placement: Placement
+) -> tuple[int, ...]:
+    """Of each device. At every edit of a manifest all models are planned anew, and most have not changed."""
+    known = (shape, settings, placement)
+    found = table.buffers.get(known)
+    if found is None:
+        graph = model_graph(shape, table, settings, placement, output_tokens(shape, settings))
+        found = tuple(graph.buffer_bytes())
+        if len(table.buffers) >= BUFFERS_REMEMBERED:
+            table.buffers.clear()
+        table.buffers[known] = found
+    return found
 
 
 def is_buildable(table: TensorTable) -> bool:
@@ -86,11 +72,11 @@ def is_buildable(table: TensorTable) -> bool:
 
 
 def output_tokens(shape: ModelShape, settings: CacheSettings) -> int:
-    """Tokens whose logits the server reserves room for: one per slot, or all of them for vectors of a model
-    that has an output."""
+    """Tokens whose logits the server reserves room for: one per slot and what is drafted for it, or all of
+    them for vectors of a model that has an output."""
     if settings.embeddings and shape.architecture not in WITHOUT_MEMORY:
         return micro_batch(shape, settings)
-    return max(1, settings.slots)
+    return min(max(1, settings.slots) * (1 + settings.drafted), settings.batch)
 
 
 def output_bytes(shape: ModelShape, settings: CacheSettings) -> int:

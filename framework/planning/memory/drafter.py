@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from framework.planning.memory.compute import MEASURED_ARCHITECTURES, compute_buffers, is_buildable
+from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
+from framework.planning.memory.compute import compute_buffers, is_buildable
 from framework.planning.memory.graph_head import head_graph
 from framework.planning.memory.kv_cache import kv_bytes_by_layer, row_elements
 from framework.planning.memory.kv_cells import cell_layout

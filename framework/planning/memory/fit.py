@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.compute import (
-    MEASURED_ARCHITECTURES,
     compute_buffers,
     output_bytes,
     quantised_cache_scratch,
@@ -33,15 +33,20 @@ from framework.planning.memory.settings import (
 )
 from framework.planning.memory.shape import ModelShape
 from framework.planning.memory.tensor_table import TensorTable
-from framework.planning.memory.weights import weights_by_device
+from framework.planning.memory.weights import largest_host_matrix_bytes, weights_by_device
 from framework.values.plan import Basis, FitPlan, MemoryLine
 
 MIB = 1 << 20
 # Context and libraries of the first GPU (03 §9.2); those of further ones are part of the share that stays
 # free.
 RUNTIME_BYTES = 320 * MIB
+# Headers may claim anything, and sums of lines have to be written as numbers of 64 bits.
+MOST_BYTES = 2**58
 # A projector needs room to compute: so much of its size on top of it (03 §9.2).
 PROJECTOR_COMPUTE = 0.4
+# Backends that multiply large batches by matrices of host memory themselves, and make room for one of them at
+# a time in the compute buffer of the first GPU. From public source, not measured.
+BORROWS_MATRICES = frozenset({"cuda", "vulkan"})
 # Backends with a fast host buffer of their own take weights from the file's pages, so nothing is rearranged.
 WITHOUT_HOST_BUFFER = frozenset({"rpc", "other"})
 
@@ -54,7 +59,7 @@ class Extras:
     """What a launch carries besides the model."""
 
     draft: DraftPlan | None = None
-    """None where no drafter and no head is engaged; n-gram speculation takes nothing worth a line."""
+    """None where no drafter and no head is engaged; n-gram speculation needs none."""
     drafter: Drafter | None = None
     projector_bytes: int = 0
     adapter_bytes: int = 0
@@ -83,6 +88,7 @@ def plan_memory(
         *_extra_lines(shape, tensors, settings, placement, hardware.gpus, extras),
         *host_lines(shape, settings, extras.host),
     ]
+    lines = [line if line.bytes <= MOST_BYTES else replace(line, bytes=MOST_BYTES) for line in lines]
     order = {name: rank for rank, name in enumerate(gpu.name for gpu in hardware.gpus)}
     lines.sort(key=lambda line: order.get(line.device, len(order)))  # stable: labels stay as they came
     totals: Counter[str] = Counter()
@@ -188,10 +194,13 @@ def _compute_lines(
 ) -> list[MemoryLine]:
     buffers = compute_buffers(shape, table, settings, placement)
     backends: Mapping[str, str] = {gpu.name: gpu.backend for gpu in gpus}
+    first = next((name for name in placement.devices if name != HOST), None)
     lines = []
     for device, size in buffers.bytes_by_device.items():
         basis: Basis = buffers.basis if settings.kv_on_gpu else "assumed"
         scratch = quantised_cache_scratch(shape, settings) if backends.get(device) == "cuda" else 0
+        if device == first and backends.get(device) in BORROWS_MATRICES:
+            scratch += largest_host_matrix_bytes(shape, table, placement)
         lines.append(MemoryLine(device, "compute", size + scratch, "assumed" if scratch else basis))
     output = output_bytes(shape, settings)
     return [*lines, MemoryLine(HOST, "output", output, "computed")] if output else lines

@@ -18,7 +18,8 @@ ALIGNMENT_BYTES = 64
 class Results:
     """Results in the order of execution, as columns of a table; a source is the number of an earlier row.
 
-    A row of 0 bytes has no place: it is a reader, such as a write into a cache.
+    A row of 0 bytes has no place: it is a reader, such as a write into a cache. A source that is read through
+    a view, which needs no row of its own, is given as `through_view(number)`.
     """
 
     sizes: list[int] = field(default_factory=list)
@@ -40,6 +41,11 @@ class Results:
         return number
 
 
+def through_view(number: int) -> int:
+    """A source that is read through a view of it; the inverse of itself."""
+    return -1 - number
+
+
 def peak_bytes(results: Results, buffers: int) -> list[int]:
     """Size of each of `buffers` buffers."""
     return _Replay(results, buffers).run()
@@ -58,28 +64,28 @@ class _Replay:
             if owner != number:
                 self.views[owner] += 1
             for source in self.sources[number]:
-                self.readers[source] += 1
+                self.readers[source if source >= 0 else -1 - source] += 1
 
     def run(self) -> list[int]:
         sizes, owners, address, readers = self.sizes, self.owners, self.address, self.readers
+        views, overwrites, buffers, spaces = self.views, self.overwrites, self.buffers, self.spaces
         for number, sources in enumerate(self.sources):
             size = sizes[number]
-            if (
-                size
-                and owners[number] == number
-                and not (self.overwrites[number] and self._overwrite(number))
-            ):
-                address[number] = self.spaces[self.buffers[number]].take(size)
-            for source in sources:
+            if size and owners[number] == number and not (overwrites[number] and self._overwrite(number)):
+                address[number] = spaces[buffers[number]].take(size)
+            for given in sources:
+                source = given if given >= 0 else -1 - given
                 readers[source] -= 1
-                if not readers[source]:
+                if not readers[source] and not views[source]:
                     self._leave(source)
-        return [space.peak for space in self.spaces]
+        return [space.peak for space in spaces]
 
     def _overwrite(self, number: int) -> bool:
         """Take the place of a source that nobody else reads. What is read through a view stays."""
         size, buffer = self.sizes[number], self.buffers[number]
         for source in self.sources[number]:
+            if source < 0:
+                continue
             fits = self.address[source] >= 0 and self.sizes[source] == size and self.buffers[source] == buffer
             if fits and self.readers[source] == 1 and not self.views[source]:
                 self.address[number], self.address[source] = self.address[source], -1
@@ -87,9 +93,7 @@ class _Replay:
         return False
 
     def _leave(self, source: int) -> None:
-        """Nobody reads `source` any more; its place is free when no view of it is left either."""
-        if self.views[source]:
-            return
+        """Nobody reads `source` or a view of it any more. A view's place is free with its owner's."""
         owner = self.owners[source]
         if owner != source:
             self.views[owner] -= 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from framework.planning.memory.engine_graph import EngineGraph
 from framework.planning.memory.kv_cells import CellLayout, window_cells
 from framework.planning.memory.settings import CacheSettings, is_rotated
-from framework.planning.memory.shape import WITHOUT_MEMORY, ModelShape
+from framework.planning.memory.shape import ATTENDS_DIRECTLY, INDEXED, NORMS_WITHOUT_WEIGHTS, ModelShape
 from framework.planning.memory.tensor_table import TensorTable
 
 F32_BYTES = 4
@@ -35,6 +35,8 @@ class CacheInputs:
     mask: int
     key_rotation: int | None = None
     value_rotation: int | None = None
+    indexer_mask: int | None = None
+    """What the indexer may not pick."""
 
 
 @dataclass
@@ -63,6 +65,8 @@ class GraphBuild:
     expert_device: int = 0
     tails: dict[int, int] = field(default_factory=dict)
     """Last tokens of each slot, fetched for a layer ahead of it."""
+    states: dict[int, int] = field(default_factory=dict)
+    """The same of states, where those are fetched ahead as well."""
     shared: dict[str, int] = field(default_factory=dict)
     """Results that later layers read, by name."""
 
@@ -77,15 +81,18 @@ class GraphBuild:
 
     def weighted(self, width: int, *sources: int, overwrites: bool = False) -> int:
         """A result of an operation with weights of the current layer."""
-        return self.graph.add(self.bytes_of(width), *sources, device=self.device, overwrites=overwrites)
+        return self.graph.append(F32_BYTES * width * self.tokens, sources, self.device, overwrites)
 
     def plain(self, width: int, *sources: int, overwrites: bool = False) -> int:
         """A result of an operation without weights."""
-        return self.graph.add(self.bytes_of(width), *sources, overwrites=overwrites)
+        return self.graph.append(F32_BYTES * width * self.tokens, sources, None, overwrites)
 
     def norm(self, source: int) -> int:
         """A norm of a value that is read again later: the norm proper, then its weights."""
-        return self.weighted(self.embedding, self.plain(self.embedding, source), overwrites=True)
+        normed = self.plain(self.embedding, source)
+        if self.shape.architecture in NORMS_WITHOUT_WEIGHTS:
+            return normed
+        return self.weighted(self.embedding, normed, overwrites=True)
 
     def cache_of(self, layer: int) -> CacheInputs:
         """Inputs of the cache that a layer uses, made when the first layer needs them."""
@@ -103,7 +110,7 @@ class GraphBuild:
         cells = self._cells(window=window)
         values = 1 if flash or self.shape.has_latent_attention else self.shape.widest_value_row
         mask = MASK_BYTES[flash] * cells * self.tokens
-        if self.shape.architecture in WITHOUT_MEMORY:
+        if self.shape.architecture in ATTENDS_DIRECTLY:
             return CacheInputs(cells, -1, -1, graph.input(mask))
         inputs = CacheInputs(
             cells,
@@ -111,6 +118,8 @@ class GraphBuild:
             graph.input(INDEX_BYTES * self.tokens * values),
             graph.input(mask),
         )
+        if self.shape.architecture in INDEXED:
+            inputs.indexer_mask = graph.input(mask)
         if not self.shape.has_latent_attention:
             width = self._key_rotation(window=window)
             if is_rotated(settings.key_type) and width:
@@ -120,7 +129,7 @@ class GraphBuild:
         return inputs
 
     def _cells(self, *, window: bool) -> int:
-        if self.shape.architecture in WITHOUT_MEMORY:
+        if self.shape.architecture in ATTENDS_DIRECTLY:
             return self.tokens
         if not window:
             return self.layout.cells_per_stream

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from framework.planning.memory.graph_build import F32_BYTES, GraphBuild
 from framework.planning.memory.tensor_table import LayerTensors
 
 # It weighs what goes into the experts, not what comes out.
 WEIGHS_BEFORE = frozenset({"llama4"})
+# It chooses experts by what goes into a layer.
+ROUTES_FIRST = frozenset({"smallthinker"})
+# Experts beside a dense feed-forward part, which read what goes into a layer.
+NORM_OF_EXPERTS_ASIDE = "ffn_norm_exps"
+# Experts beside a dense feed-forward part, which read the same.
+NORM_OF_EXPERTS = "pre_ffw_norm_2"
 # More experts per token than any model has; a header that claims more is not describing one.
-MOST_EXPERTS_USED = 1024
+MOST_EXPERTS_USED = 64
+ADDED_ONE_BY_ONE = 3
 
 
-def feed_forward(build: GraphBuild, source: int, tensors: LayerTensors) -> int:
+class Routing(NamedTuple):
+    """Chosen experts and their weights, for each token."""
+
+    chosen: int
+    weights: int
+
+
+def feed_forward(
+    build: GraphBuild, source: int, tensors: LayerTensors, routing: Routing | None = None
+) -> int:
     """The feed-forward part of a layer, experts or not. `source` is normed already."""
-    if tensors.has("ffn_gate_inp"):
-        return _experts(build, source, tensors)
+    if tensors.has("ffn_gate_inp") and not tensors.has(NORM_OF_EXPERTS_ASIDE):
+        return experts(build, source, tensors, routing)
     return dense(build, source, tensors)
 
 
@@ -31,10 +49,10 @@ def dense(build: GraphBuild, source: int, tensors: LayerTensors, suffix: str = "
     return build.weighted(build.embedding, middle)
 
 
-def _experts(build: GraphBuild, source: int, tensors: LayerTensors) -> int:
-    """Routed experts, and those that every token uses."""
+def experts(build: GraphBuild, source: int, tensors: LayerTensors, routing: Routing | None = None) -> int:
+    """Routed experts, and those that every token uses. `routing` where it was decided before."""
     graph = build.graph
-    mixed = _routed(build, source, tensors)
+    mixed = _mixed(build, source, tensors, routing or route(build, source, tensors))
     if not tensors.has("ffn_up_shexp"):
         return mixed
     always = dense(build, source, tensors, "_shexp")
@@ -44,27 +62,46 @@ def _experts(build: GraphBuild, source: int, tensors: LayerTensors) -> int:
     return graph.add(build.bytes_of(build.embedding), mixed, always, overwrites=True)
 
 
-def _routed(build: GraphBuild, source: int, tensors: LayerTensors) -> int:
-    graph, width = build.graph, build.embedding
+def experts_and_dense(build: GraphBuild, source: int, tensors: LayerTensors) -> int:
+    """Both side by side, as Gemma 4 has them, each with norms of its own. `source` is not normed yet."""
+    routing = route(build, build.norm(source), tensors)
+    mixed = experts(build, build.norm(source), tensors, routing)
+    fed = dense(build, build.norm(source), tensors)
+    return build.plain(build.embedding, fed, mixed, overwrites=True)
+
+
+def route(build: GraphBuild, source: int, tensors: LayerTensors) -> Routing:
+    """Which experts each token uses, and what they weigh."""
     count = tensors.rows("ffn_gate_inp")
-    used = min(max(1, build.shape.n_experts_used or 1), MOST_EXPERTS_USED)
     scores = build.weighted(count, source)
+    if build.outputs != build.tokens and build.shape.architecture in ROUTES_FIRST:
+        scores = build.graph.add(F32_BYTES * count * build.outputs, scores, build.wanted)
     ranked = scores
     if "exp_probs_b.bias" in tensors.dims:
         ranked = build.weighted(count, scores)
-    chosen = graph.part(build.plain(count, ranked), build.bytes_of(count))
-    weights = build.plain(used, graph.view(scores), chosen)
+    chosen = build.graph.part(build.plain(count, ranked), build.bytes_of(count))
+    return Routing(chosen, build.plain(_used(build), build.graph.view(scores), chosen))
+
+
+def _used(build: GraphBuild) -> int:
+    return min(max(1, build.shape.n_experts_used or 1), MOST_EXPERTS_USED)
+
+
+def _mixed(build: GraphBuild, source: int, tensors: LayerTensors, routing: Routing) -> int:
+    graph, width, used = build.graph, build.embedding, _used(build)
     entering = graph.view(source)
     weighs_before = build.shape.architecture in WEIGHS_BEFORE
     if weighs_before:
         repeated = build.plain(used * width, entering)
-        entering = build.plain(used * width, repeated, weights, overwrites=True)
-    leaving = _through_experts(build, entering, chosen, tensors, used)
+        entering = build.plain(used * width, repeated, routing.weights, overwrites=True)
+    leaving = _through_experts(build, entering, routing.chosen, tensors, used)
     if not weighs_before:
-        leaving = build.plain(used * width, leaving, weights, overwrites=True)
+        leaving = build.plain(used * width, leaving, routing.weights, overwrites=True)
     if used == 1:
         return build.plain(width, graph.part(leaving, build.bytes_of(width)))
-    parts = [graph.part(leaving, build.bytes_of(width)) for n in range(used)]
+    # Copied one by one where the experts are elsewhere; else a piece stands for all that come after it.
+    pieces = used if build.expert_device != build.device else min(used, ADDED_ONE_BY_ONE)
+    parts = [graph.part(leaving, build.bytes_of(width)) for n in range(pieces)]
     mixed = build.plain(width, *parts[:2])
     return build.plain(width, mixed, *parts[2:], overwrites=True) if parts[2:] else mixed
 

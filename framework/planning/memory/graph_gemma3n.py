@@ -5,24 +5,31 @@ from __future__ import annotations
 from framework.planning.memory.graph_attention import attention, attention_output
 from framework.planning.memory.graph_build import GraphBuild
 from framework.planning.memory.graph_feed_forward import dense
-from framework.planning.memory.graph_per_layer import TABLE, gated_slice
-from framework.planning.memory.tensor_table import LayerTensors
+from framework.planning.memory.graph_per_layer import gated_slice
+from framework.planning.memory.tensor_table import LayerTensors, TensorTable
 
 # Streams besides the active one come from a projection of the embedding.
 PROJECTION, UNPROJECTION = "altup_proj.weight", "altup_unembd_proj.weight"
 # The first layers keep only the strongest activations.
 SPARSE_LAYERS = 10
 MOST_STREAMS = 64
+STREAM_DIMENSIONS = 3
+
+
+def is_streamed(table: TensorTable) -> bool:
+    """Whether a model passes on several streams."""
+    dims, _ = table.outside.get(PROJECTION, ((), None))
+    return len(dims) == STREAM_DIMENSIONS and UNPROJECTION in table.outside
 
 
 def has_streams(build: GraphBuild) -> bool:
-    """Whether a model passes on several streams; their layers read embeddings of their own as well."""
-    return PROJECTION in build.table.outside and bool(build.table.row_length(TABLE))
+    """Whether a graph has them; its layers read embeddings of their own as well."""
+    return "looked_up" in build.shared and is_streamed(build.table)
 
 
 def _others(build: GraphBuild) -> int:
     dims, _ = build.table.outside[PROJECTION]
-    return min(max((1, *dims[2:3])), MOST_STREAMS)
+    return min(max(1, dims[-1]), MOST_STREAMS)
 
 
 def streams_of(build: GraphBuild, x: int, output_device: int) -> int:

@@ -6,13 +6,13 @@ from framework.planning.memory.engine_graph import HOST_BUFFER
 from framework.planning.memory.graph_build import GraphBuild
 from framework.planning.memory.tensor_table import LayerTensors
 
-TABLE = "per_layer_token_embd.weight"
+TABLE, PROJECTION = "per_layer_token_embd.weight", "per_layer_model_proj.weight"
 
 
 def looked_up(build: GraphBuild, tokens: int) -> int | None:
     """What the tokens look up for all layers; None for models without."""
     width = build.table.row_length(TABLE)
-    if not width:
+    if not (width and build.table.row_length(PROJECTION)):
         return None
     return build.graph.add(build.bytes_of(width), tokens, device=HOST_BUFFER)
 
@@ -22,6 +22,11 @@ def prepare(build: GraphBuild, found: int, x: int) -> None:
     width = build.table.row_length(TABLE)
     build.shared["looked_up"] = build.plain(width, build.graph.view(found), overwrites=True)
     build.shared["embedded"] = x
+
+
+def has_slices(build: GraphBuild, tensors: LayerTensors) -> bool:
+    """Whether a layer lets in a slice of what was looked up for all of them."""
+    return tensors.has("inp_gate") and "looked_up" in build.shared
 
 
 def gated_slice(build: GraphBuild, source: int, tensors: LayerTensors) -> int:

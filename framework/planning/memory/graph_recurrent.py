@@ -47,9 +47,9 @@ def fetch_tail(build: GraphBuild, device: int) -> int:
     return build.graph.add(F32_BYTES * elements * build.layout.slots, *sources, device=device)
 
 
-def _sequence(build: GraphBuild, elements: int) -> int:
+def sequence(build: GraphBuild, elements: int, *sources: int) -> int:
     """Something that every slot has one of."""
-    return build.graph.add(F32_BYTES * elements * build.layout.slots, device=build.device)
+    return build.graph.add(F32_BYTES * elements * build.layout.slots, *sources, device=build.device)
 
 
 def _convolved(build: GraphBuild, tail: int, source: int, width: int, taps: int) -> int:
@@ -60,7 +60,7 @@ def _convolved(build: GraphBuild, tail: int, source: int, width: int, taps: int)
     return joined
 
 
-def _scanned(build: GraphBuild, width: int, *sources: int) -> int:
+def scanned(build: GraphBuild, width: int, *sources: int) -> int:
     """A scan: one row per token, and the new states, which are stored at once. Returns the rows."""
     graph = build.graph
     _, elements = state_elements(build.shape)
@@ -89,7 +89,7 @@ def _mamba1(
     rows = build.weighted(inner, rows)
     mixed = build.weighted(tensors.rows("ssm_x"), rows)
     steps = build.weighted(inner, graph.part(mixed, build.bytes_of(tensors.row_length("ssm_dt"))))
-    seen = _scanned(build, inner, graph.view(rows), steps, graph.part(mixed, 0))
+    seen = scanned(build, inner, graph.view(rows), steps, graph.part(mixed, 0))
     fetch_next()
     gate = build.plain(inner, _strided(build, both, inner, 2 * inner))
     skipped = build.weighted(inner, rows, overwrites=True)
@@ -108,7 +108,7 @@ def _mamba2(
     rows = _convolved(build, tail, graph.part(everything, build.bytes_of(width)), width, _taps(build))
     rows = build.weighted(width, rows)
     steps = build.plain(max(0, tensors.rows("ssm_in") - inner - width), graph.part(everything, 0))
-    seen = _scanned(build, inner, graph.part(rows, 0), steps)
+    seen = scanned(build, inner, graph.part(rows, 0), steps)
     fetch_next()
     gate = build.plain(inner, _strided(build, everything, inner, tensors.rows("ssm_in")))
     skipped = build.weighted(inner, graph.part(rows, build.bytes_of(inner)))
@@ -126,7 +126,7 @@ def _delta_net(build: GraphBuild, normed: int, tensors: LayerTensors, tail: int)
     width = tensors.rows("attn_qkv")
     joined = _convolved(build, tail, graph.view(build.weighted(width, normed)), width, _taps(build))
     _, elements = state_elements(shape)
-    states = _sequence(build, elements)
+    states = sequence(build, elements)
     rows = build.weighted(width, joined)
     normalised = []
     for _ in ("queries", "keys"):
@@ -136,7 +136,7 @@ def _delta_net(build: GraphBuild, normed: int, tensors: LayerTensors, tail: int)
         normalised.append(part)
     heads = max(tensors.dims.get("ssm_a", (0,)), default=0)
     decay, write = build.weighted(heads, normed), build.weighted(heads, normed)
-    seen = _scanned(build, values, *normalised, graph.part(rows, 0), decay, write, states)
+    seen = scanned(build, values, *normalised, graph.part(rows, 0), decay, write, states)
     seen = build.plain(values, seen)
     gate = build.plain(values, graph.view(build.weighted(values, normed)))
     gated = build.plain(values, seen, gate, overwrites=True)
@@ -153,7 +153,7 @@ def _kimi_delta(build: GraphBuild, normed: int, tensors: LayerTensors, tail: int
         both = graph.add(build.bytes_of(width) + size, graph.part(tail, 0), graph.view(made))
         graph.use(graph.part(both, size), device=build.device)
         joined.append(both)
-    states = _sequence(build, state_elements(shape)[1])
+    states = sequence(build, state_elements(shape)[1])
     query, key = (
         build.plain(width, graph.view(build.plain(width, graph.view(build.weighted(width, both)))))
         for both in joined[:2]
@@ -162,7 +162,7 @@ def _kimi_delta(build: GraphBuild, normed: int, tensors: LayerTensors, tail: int
     decay = build.weighted(width, build.weighted(tensors.rows("ssm_f_a"), normed))
     decay = build.plain(width, graph.view(decay))
     write = build.weighted(tensors.rows("ssm_beta"), normed)
-    seen = _scanned(build, width, query, key, graph.view(value), decay, write, states)
+    seen = scanned(build, width, query, key, graph.view(value), decay, write, states)
     seen = build.plain(width, graph.view(build.plain(width, seen)))
     gate = build.weighted(width, build.weighted(tensors.rows("ssm_g_a"), graph.view(normed)))
     gated = build.plain(width, seen, gate, overwrites=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from framework.planning.memory.kv_cells import cell_layout, window_cells
 from framework.planning.memory.settings import F16_BYTES, CacheSettings, bytes_per_element
-from framework.planning.memory.shape import ModelShape
+from framework.planning.memory.shape import INDEXED, ModelShape
 
 
 def kv_bytes(shape: ModelShape, settings: CacheSettings) -> int:
@@ -35,7 +35,8 @@ def kv_bytes_by_layer(shape: ModelShape, settings: CacheSettings) -> dict[int, i
 def row_elements(shape: ModelShape, layer: int, *, flash_attention: bool) -> tuple[int, int]:
     """Elements of keys and of values that a layer stores per cell."""
     if shape.has_latent_attention:
-        return (shape.n_kv_heads or 1) * shape.latent_width, 0
+        indexed = shape.indexer_key_length or 0 if shape.architecture in INDEXED else 0
+        return (shape.n_kv_heads or 1) * shape.latent_width + indexed, 0
     values = shape.value_row(layer) if flash_attention else shape.widest_value_row
     return shape.key_row(layer), values
 

@@ -15,6 +15,7 @@ from framework.planning.memory.settings import CacheSettings, Hardware, Offload,
 from framework.planning.memory.shape import ModelShape
 from framework.planning.memory.tensor_table import TensorTable
 from framework.values.plan import FitPlan, Remedy, RemedyKind
+from framework.values.units_text import count, tokens
 
 # From what is felt least to what is felt most.
 ORDER: tuple[RemedyKind, ...] = ("cache_type", "slots", "context", "variant", "experts", "layers")
@@ -22,6 +23,8 @@ ORDER: tuple[RemedyKind, ...] = ("cache_type", "slots", "context", "variant", "e
 SMALLER_TYPES = ("q8_0", "q4_0")
 MIB, GIB = 1 << 20, 1 << 30
 BITS = 8
+# A change that frees less is not worth a sentence.
+WORTH_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,13 @@ def remedies(
     offload: Offload = EVERYTHING,
     extras: Extras = NO_EXTRAS,
     variants: Sequence[Variant] = (),
+    *,
+    moves: bool = True,
 ) -> tuple[Remedy, ...]:
     """Changes worth making, best first: those that suffice by how little they are felt, then the others by
-    what they buy. Empty where nothing can be gained."""
+    what they buy. Empty where nothing can be gained. Without `moves` nothing is moved to host memory."""
     finder = _Finder(shape, tensors, settings, hardware, offload, extras)
-    found = [remedy for remedy in finder.all(variants) if remedy.frees_bytes > 0]
+    found = [remedy for remedy in finder.all(variants, moves=moves) if remedy.frees_bytes >= WORTH_BYTES]
     found.sort(key=lambda r: (not r.fits, ORDER.index(r.kind) if r.fits else -r.frees_bytes))
     return tuple(found)
 
@@ -58,13 +63,13 @@ class _Finder:
     offload: Offload
     extras: Extras
 
-    def all(self, variants: Sequence[Variant]) -> Iterator[Remedy]:
+    def all(self, variants: Sequence[Variant], *, moves: bool) -> Iterator[Remedy]:
         plan = self._plan()
         yield from self._smaller_cache(plan)
         yield from self._fewer_slots(plan)
         yield from self._shorter_context(plan)
         yield from (self._variant(plan, variant) for variant in variants)
-        if self.hardware.gpus:
+        if self.hardware.gpus and moves:
             yield from self._experts_to_host(plan)
             yield from self._fewer_layers(plan)
 
@@ -120,7 +125,7 @@ class _Finder:
         if context >= asked:
             return
         after = self._plan(replace(self.settings, n_ctx=context))
-        change = f"Shorten the context to {context} tokens instead of {asked}"
+        change = f"Shorten the context to {tokens(context)} instead of {count(asked)}"
         cost = "longer conversations do not fit any more"
         yield self._remedy("context", context, plan, after, change, cost)
 

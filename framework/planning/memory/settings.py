@@ -37,6 +37,8 @@ class CacheSettings:
     ubatch: int = MICRO_BATCH
     flash_attention: bool = True
     kv_on_gpu: bool = True
+    drafted: int = 0
+    """Tokens that speculation drafts for a slot at most: room for their logits is reserved."""
     embeddings: bool = False
     """The server answers with vectors of all tokens instead of text."""
     repack: bool = True

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from framework.models.gguf_fields import LAYER_LIMIT, GgufHeader
+from framework.models.gguf_fields import GgufHeader
 from framework.models.swa_pattern import EXAONE_4_LAYERS
 
+# The engine loads no model with more.
+MOST_LAYERS = 512
 # 03 §4.3: where neither lengths nor heads are known, what most models have.
 USUAL_HEAD_WIDTH = 128
 # 03 §1.3: latent attention without a rope width.
@@ -25,6 +27,14 @@ WITHOUT_OUTPUT = frozenset(
 WITHOUT_MEMORY = (
     WITHOUT_OUTPUT | {"gemma-embedding", "wavtokenizer-dec"} | {"dream", "llada", "llada-moe", "rnd1"}
 )
+# They attend among the tokens of one micro-batch, whatever they keep.
+ATTENDS_DIRECTLY = WITHOUT_MEMORY | {"llama-embed"}
+# Their norms are in no file.
+NORMS_WITHOUT_WEIGHTS = frozenset({"olmo"})
+# The engine multiplies by the embedding matrix itself, which stays in host memory.
+OUTPUT_IN_HOST_MEMORY = frozenset({"bitnet"})
+# Each cell keeps a key of the indexer that picks cells for attention, beside the latent row.
+INDEXED = frozenset({"deepseek32"})
 # The engine ignores a window in its other sizes.
 WINDOWED_IN_ONE_SIZE = "exaone4"
 # The first of its family repeats keys for its value heads; later ones let the operation do it.
@@ -68,7 +78,10 @@ class ModelShape:
     token_shifts: int | None = None
     shared_kv_layers: int | None = None
     nextn_layers: int | None = None
+    deepstack_layers: int | None = None
+    has_parallel_residual: bool | None = None
     n_experts_used: int | None = None
+    indexer_key_length: int | None = None
 
     @property
     def estimable(self) -> bool:
@@ -214,11 +227,11 @@ class ModelShape:
 def shape_of(header: GgufHeader) -> ModelShape:
     """The part of `header` that counts here. Its window has to be resolved already (02 §5).
 
-    A layer count that no model has is dropped, so that nothing walks through it.
+    A layer count that no engine loads is dropped, so that nothing walks through it.
     """
     facts = {field.name: getattr(header, field.name) for field in fields(ModelShape)}
     if header.architecture == WINDOWED_IN_ONE_SIZE and header.n_layers != EXAONE_4_LAYERS:
         facts["sliding_window"] = facts["swa_mask"] = None
-    if (header.n_layers or 0) > LAYER_LIMIT:
+    if (header.n_layers or 0) > MOST_LAYERS:
         facts["n_layers"] = None
     return ModelShape(**facts)

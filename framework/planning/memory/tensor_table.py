@@ -6,11 +6,12 @@ Made when a model's files are read; asked by weights for bytes and by the graph 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from framework.models.ggml_types import GGML_TYPES
 from framework.models.gguf_tensors import TensorInfo
+from framework.planning.memory.shape import MOST_LAYERS
 
 # Tensors of a layer. Encoder-decoders number each side on its own; the decoder's names stay plain.
 LAYER_NAME = re.compile(r"(enc\.)?(?:dec\.)?blk\.(\d+)\.(.+)")
@@ -20,6 +21,8 @@ REPACKED_TYPES = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "MXFP4"})
 # Rows are woven together by eight.
 ROWS_TOGETHER = 8
 MATRIX_DIMENSIONS, EXPERT_DIMENSIONS = 2, 3
+# Sizes of a layer's tensors: plain, rearranged, and the largest of all.
+LARGEST, NOTHING = 2, (0, 0, 0)
 # Looked up by row, not multiplied.
 LOOKED_UP = frozenset(
     {"token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"}
@@ -46,6 +49,8 @@ class LayerTensors:
     experts: Bytes = Bytes()
     kind: int = 0
     """The same for layers with the same tensors."""
+    largest_weight_bytes: int = 0
+    largest_expert_bytes: int = 0
 
     def rows(self, name: str) -> int:
         """Width of what a matrix makes, 0 where there is none."""
@@ -70,6 +75,8 @@ class TensorTable:
     outside: Mapping[str, tuple[tuple[int, ...], Bytes]] = field(default_factory=dict)
     is_complete: bool = True
     """False where a tensor has a type that we do not know, whose bytes are missing from every sum."""
+    buffers: dict[Hashable, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Compute buffers found before, by what else they depend on; dies with the table. See compute."""
 
     def row_length(self, name: str) -> int:
         """Length of a row of a tensor outside of layers, 0 where there is none."""
@@ -81,10 +88,6 @@ class TensorTable:
         return self.layers[number] if number < len(self.layers) else LayerTensors()
 
 
-# A layer number beyond this is not that of a model.
-LAYER_LIMIT = 65_536
-
-
 def table_of(tensors: Iterable[TensorInfo]) -> TensorTable:
     """The table of a tensor directory. Sizes of unknown types count as 0."""
     dims: dict[int, dict[str, tuple[int, ...]]] = {}
@@ -94,24 +97,25 @@ def table_of(tensors: Iterable[TensorInfo]) -> TensorTable:
     for tensor in tensors:
         is_complete = is_complete and tensor.bytes is not None
         match = LAYER_NAME.match(tensor.name)
-        if match is None or int(match[2]) >= LAYER_LIMIT:
+        if match is None or int(match[2]) >= MOST_LAYERS:
             outside[tensor.name] = (tensor.dims, _bytes(tensor))
             continue
         side, number, name = match[1] or "", int(match[2]), match[3]
         dims.setdefault(number, {})[side + name] = tensor.dims
-        entry = sizes.setdefault((number, bool(EXPERTS.match(name))), [0, 0])
+        entry = sizes.setdefault((number, bool(EXPERTS.match(name))), [0, 0, 0])
         entry[_is_repacked(tensor)] += tensor.bytes or 0
+        entry[LARGEST] = max(entry[LARGEST], tensor.bytes or 0)
     count = max(dims, default=-1) + 1
     kinds: dict[tuple[object, ...], int] = {}
-    layers = (
-        LayerTensors(
-            layer := dims.get(number, {}),
-            Bytes(*sizes.get((number, False), (0, 0))),
-            Bytes(*sizes.get((number, True), (0, 0))),
-            kinds.setdefault(tuple(layer.items()), len(kinds)),
+    layers = []
+    for number in range(count):
+        layer = dims.get(number, {})
+        *weights, largest_weight = sizes.get((number, False), NOTHING)
+        *experts, largest_expert = sizes.get((number, True), NOTHING)
+        kind = kinds.setdefault(tuple(layer.items()), len(kinds))
+        layers.append(
+            LayerTensors(layer, Bytes(*weights), Bytes(*experts), kind, largest_weight, largest_expert)
         )
-        for number in range(count)
-    )
     return TensorTable(tuple(layers), outside, is_complete)
 
 
@@ -124,5 +128,5 @@ def _is_repacked(tensor: TensorInfo) -> bool:
     known = GGML_TYPES.get(tensor.type)
     if known is None or known.name not in REPACKED_TYPES or tensor.name in LOOKED_UP:
         return False
-    dimensions = EXPERT_DIMENSIONS if "_exps." in tensor.name else MATRIX_DIMENSIONS
+    dimensions = EXPERT_DIMENSIONS if "exps." in tensor.name else MATRIX_DIMENSIONS
     return len(tensor.dims) == dimensions and tensor.dims[1] % ROWS_TOGETHER == 0

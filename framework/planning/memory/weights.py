@@ -10,7 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from framework.planning.memory.placement import HOST, Placement
-from framework.planning.memory.shape import DRAFT_LAYERS_APART, WITHOUT_OUTPUT, ModelShape
+from framework.planning.memory.shape import (
+    DRAFT_LAYERS_APART,
+    OUTPUT_IN_HOST_MEMORY,
+    WITHOUT_OUTPUT,
+    ModelShape,
+)
 from framework.planning.memory.tensor_table import LOOKED_UP, Bytes, TensorTable
 
 # LFM2 uses this name for the norm before the output.
@@ -39,6 +44,20 @@ def weights_by_device(shape: ModelShape, table: TensorTable, placement: Placemen
     return sizes
 
 
+def largest_host_matrix_bytes(shape: ModelShape, table: TensorTable, placement: Placement) -> int:
+    """The largest matrix of a layer that stays in host memory."""
+    largest = 0
+    for number, layer in enumerate(table.layers):
+        if is_skipped(shape, number):
+            continue
+        is_on_host = placement.device(number) == HOST
+        if is_on_host:
+            largest = max(largest, layer.largest_weight_bytes)
+        if is_on_host or number < placement.cpu_experts:
+            largest = max(largest, layer.largest_expert_bytes)
+    return largest
+
+
 def is_skipped(shape: ModelShape, layer: int) -> bool:
     """Prediction layers that the main context does not use; some architectures load them all the same."""
     first_draft_layer = shape.layers - (shape.nextn_layers or 0)
@@ -54,7 +73,7 @@ def _outside_layers(shape: ModelShape, name: str, placement: Placement) -> str:
 
 
 def _shares_matrix(shape: ModelShape, placement: Placement) -> bool:
-    """Whether one copy does: there is no output, or both are in host memory."""
-    if shape.architecture in WITHOUT_OUTPUT:
+    """Whether one copy does: there is no output, or it is in host memory."""
+    if shape.architecture in WITHOUT_OUTPUT | OUTPUT_IN_HOST_MEMORY:
         return True
     return placement.output == HOST and shape.architecture not in TWICE_IN_HOST_MEMORY

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from framework.models.companions import choose_projector
-from framework.models.hub.companion import Companion, resolve_companion
+from framework.models.hub.companion import with_cached_projector, with_projector
 from framework.models.hub.facts import ResolvedSource
 from framework.models.hub.sources import HubSources
+from framework.values.instance import LoadProgress
 from framework.values.request import ModelSource
 from tests.models.hub.conftest import REPO, gguf_bytes, variant
 from tests.support.hub_stand_in import HubStandIn
@@ -30,42 +30,74 @@ def ignore(_: object) -> None:
     pass
 
 
-async def projector(sources: HubSources, model: ResolvedSource) -> Companion:
-    return await resolve_companion(sources, model, choose_projector, ignore)
+def withdraw(hub: HubStandIn) -> None:
+    """The repository offers no projector any more."""
+    for name in PROJECTORS:
+        del hub.repos[REPO].files[name]
 
 
 async def test_it_is_fetched_once_and_lies_beside_the_model(
     sources: HubSources, hub: HubStandIn, model: ResolvedSource
 ) -> None:
-    found = await projector(sources, model)
-    assert found.path == model.main.parent / "mmproj-F16.gguf"
+    shown: list[LoadProgress] = []
+    found = await with_projector(sources, model, shown.append)
+    assert found.projector == model.main.parent / "mmproj-F16.gguf"
+    assert found.fetched_bytes == model.fetched_bytes + found.projector.stat().st_size
+    assert shown[-1].file == "mmproj-F16.gguf"
     hub.seen.clear()
-    assert await projector(sources, model) == found
+    again = await with_projector(sources, replace(model, fetched_bytes=0), ignore)
+    assert (again.projector, again.fetched_bytes) == (found.projector, 0)
+    assert with_cached_projector(sources, model).projector == found.projector
     assert hub.seen == []
 
 
-async def test_a_hub_that_fails_is_a_reason_and_no_fault(
+async def test_a_hub_that_fails_is_a_note_and_no_fault(
     sources: HubSources, hub: HubStandIn, model: ResolvedSource
 ) -> None:
     hub.faults.api_status = 503
-    found = await projector(sources, model)
-    assert found.path is None
-    assert found.reason is not None
-    assert (found.reason.code, found.reason.severity) == ("companion_not_fetched", "warning")
+    found = await with_projector(sources, model, ignore)
+    assert found.projector is None
+    (note,) = found.notes
+    assert (note.code, note.severity) == ("companion_not_fetched", "warning")
 
 
-async def test_a_repository_without_one_has_none(
+async def test_a_repository_without_one_is_asked_once(
     sources: HubSources, hub: HubStandIn, model: ResolvedSource
 ) -> None:
-    for name in PROJECTORS:
-        del hub.repos[REPO].files[name]
-    assert await projector(sources, model) == Companion()
+    withdraw(hub)
+    assert await with_projector(sources, model, ignore) == model
+    hub.seen.clear()
+    assert await with_projector(sources, model, ignore) == model
+    assert with_cached_projector(sources, model) == model
+    assert hub.seen == []
 
 
-async def test_a_model_of_this_machine_asks_nobody(sources: HubSources, tmp_path: Path) -> None:
+async def test_when_the_hub_cannot_be_asked_one_of_another_commit_serves(
+    sources: HubSources, environ: dict[str, str], hub: HubStandIn, model: ResolvedSource
+) -> None:
+    hub.repos[REPO].commit = "b" * 40
+    old = await with_projector(sources, model, ignore)
+    assert old.projector is not None
+    assert old.projector.parent.name == "b" * 40
+    offline = HubSources({**environ, "HF_HUB_OFFLINE": "1"})
+    assert (await with_projector(offline, model, ignore)).projector == old.projector
+    assert with_cached_projector(sources, model).projector == old.projector
+
+
+async def test_one_that_the_repository_no_longer_offers_belongs_to_other_weights(
+    sources: HubSources, hub: HubStandIn, model: ResolvedSource
+) -> None:
+    hub.repos[REPO].commit = "b" * 40
+    await with_projector(sources, model, ignore)
+    withdraw(hub)
+    assert (await with_projector(sources, model, ignore)).projector is None
+    assert with_cached_projector(sources, model).projector is None
+
+
+async def test_a_model_of_this_machine_asks_nobody(
+    sources: HubSources, hub: HubStandIn, tmp_path: Path
+) -> None:
     local = ResolvedSource(ModelSource(path=tmp_path / "m.gguf"), tmp_path / "m.gguf", ())
-
-    def unused(paths: Iterable[str]) -> str | None:
-        raise AssertionError(paths)
-
-    assert await resolve_companion(sources, local, unused, ignore) == Companion()
+    assert await with_projector(sources, local, ignore) == local
+    assert with_cached_projector(sources, local) == local
+    assert hub.seen == []

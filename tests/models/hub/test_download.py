@@ -8,6 +8,7 @@ import pytest
 from huggingface_hub import scan_cache_dir
 
 from framework.models.hub.places import snapshots
+from framework.values.reason import Refused
 from tests.models.hub.conftest import REPO, Client, gguf_bytes
 from tests.support.hub_stand_in import HubStandIn, sha256
 
@@ -148,30 +149,45 @@ def test_a_cut_off_file_in_the_cache_is_replaced(client: Client, data: bytes) ->
     assert Path(client.do(variant="Q4_K_M")["files"][0]).read_bytes() == data
 
 
-def test_the_start_of_a_file_costs_one_range_request(
+def test_a_stand_in_costs_one_range_request(
     client: Client, hub: HubStandIn, data: bytes, tmp_path: Path
 ) -> None:
-    answer = client.do("headers", variant="Q4_K_M", header_bytes=1000, target=str(tmp_path))
-    assert (tmp_path / "0").read_bytes() == data[:1000]
+    answer = client.do("headers", variant="Q4_K_M", header_bytes=8 * MIB, target=str(tmp_path))
+    assert Path(answer["files"][0]).stat().st_size == len(data)
     assert (answer["paths"], answer["sizes"]) == ([FILE], [len(data)])
-    assert [seen.headers["range"] for seen in hub.served("/content")] == ["bytes=0-999"]
+    assert [seen.headers["range"] for seen in hub.served("/content")] == [f"bytes=0-{8 * MIB - 1}"]
     assert not client.cache.exists()
 
 
-def test_the_start_of_a_file_is_cut_where_ranges_are_ignored(
+@pytest.mark.usefixtures("data")
+def test_a_longer_header_is_asked_for_again(client: Client, hub: HubStandIn, tmp_path: Path) -> None:
+    answer = client.do("headers", file=FILE, header_bytes=100, target=str(tmp_path))
+    assert Path(answer["files"][0]).exists()
+    assert len(hub.served("/content")) > 1
+
+
+@pytest.mark.usefixtures("data")
+def test_what_is_stood_in_for_is_not_fetched_again(client: Client, hub: HubStandIn, tmp_path: Path) -> None:
+    first, second = (
+        client.do("headers", file=FILE, header_bytes=MIB, target=str(tmp_path)) for _ in range(2)
+    )
+    assert (second["files"], second["fetched_bytes"]) == (first["files"], 0)
+    assert len(hub.served("/content")) == 1
+
+
+def test_a_header_is_cut_where_ranges_are_ignored(
     client: Client, hub: HubStandIn, data: bytes, tmp_path: Path
 ) -> None:
     hub.faults.ignore_range = True
-    answer = client.do("headers", file=FILE, header_bytes=1000, target=str(tmp_path))
-    assert ((tmp_path / "0").read_bytes(), answer["sizes"]) == (data[:1000], [len(data)])
+    answer = client.do("headers", file=FILE, header_bytes=MIB, target=str(tmp_path))
+    assert (answer["fetched_bytes"], answer["sizes"]) == (MIB, [len(data)])
 
 
-def test_a_file_shorter_than_what_was_asked_for_comes_whole(
-    client: Client, hub: HubStandIn, tmp_path: Path
-) -> None:
+def test_no_stand_in_is_made_for_what_is_no_model(client: Client, hub: HubStandIn, tmp_path: Path) -> None:
     hub.add(REPO, {FILE: b"short"})
-    client.do("headers", file=FILE, header_bytes=1000, target=str(tmp_path))
-    assert (tmp_path / "0").read_bytes() == b"short"
+    with pytest.raises(Refused) as caught:
+        client.do("headers", file=FILE, header_bytes=1000, target=str(tmp_path))
+    assert (caught.value.failure.reason.code, list(tmp_path.rglob("*.gguf"))) == ("bad_model_file", [])
 
 
 def test_the_token_goes_to_the_hub_and_not_to_where_content_lies(

@@ -159,6 +159,20 @@ def test_a_quantised_cache_costs_scratch_on_cuda() -> None:
     assert quantised_cache_scratch(qwen_4b, CacheSettings(262_144)) == 0
 
 
+def test_cuda_makes_room_for_the_largest_matrix_that_stays_in_host_memory() -> None:
+    partly, rpc = Offload(20), Hardware(ONE)
+    measured = sizes(plan(LLAMA, CacheSettings(8192), rpc, offload=partly), "compute")["RPC0"]
+    on_cuda = sizes(plan(LLAMA, CacheSettings(8192), offload=partly), "compute")["CUDA0"]
+    assert on_cuda - measured == LLAMA.table.layer(0).largest_weight_bytes
+
+
+def test_a_plan_that_was_made_before_is_not_computed_again() -> None:
+    table = table_of(LLAMA.tensors)
+    first = plan_memory(LLAMA.shape, table, CacheSettings(8192), CARD)
+    assert plan_memory(LLAMA.shape, table, CacheSettings(8192), CARD) == first
+    assert len(table.buffers) == 1
+
+
 def test_the_scratch_is_a_guess_and_says_so() -> None:
     settings = CacheSettings(8192, key_type="q8_0", value_type="q8_0")
     basis = {line.device: line.basis for line in plan(LLAMA, settings).lines if line.label == "compute"}

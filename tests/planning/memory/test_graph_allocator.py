@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.planning.memory.engine_graph import EngineGraph
-from framework.planning.memory.graph_allocator import Results, peak_bytes
+from framework.planning.memory.engine_graph import MOST_COPIES, EngineGraph
+from framework.planning.memory.graph_allocator import Results, peak_bytes, through_view
 
 KIB = 1024
 
@@ -65,6 +65,23 @@ def test_what_is_read_through_a_view_is_not_written_over() -> None:
     view = results.add(KIB, (made,), made, False, 0)
     results.add(KIB, (view,), -1, True, 0)
     assert peak_bytes(results, 1) == [2 * KIB]
+
+
+def test_a_view_without_a_row_of_its_own_keeps_the_memory_as_well() -> None:
+    results = Results()
+    made = results.add(KIB, (), -1, False, 0)
+    results.add(KIB, (), -1, False, 0)
+    results.add(KIB, (through_view(made),), -1, True, 0)
+    assert peak_bytes(results, 1) == [3 * KIB]
+
+
+def test_a_part_that_copies_much_is_divided() -> None:
+    """Copies of the first piece make room for those of the second."""
+    graph = EngineGraph(devices=2)
+    made = [graph.add(KIB, graph.input(0), device=0) for _ in range(MOST_COPIES + 1)]
+    for source in made:
+        graph.use(source, device=1)
+    assert graph.buffer_bytes()[1] == MOST_COPIES * KIB
 
 
 def test_a_part_copies_what_it_reads_from_another_device() -> None:

@@ -1,0 +1,65 @@
+"""The settings of an inspection as the parameters of an address: those of `paddock inspect` (13 §3).
+
+Called by the route and by the page of a file. Raises ApiError 400; what is left empty counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from framework.api.inputs import bad_value, one_of
+from framework.api.inspection import InspectSettings
+from framework.engines.granted import CACHE_TYPES
+from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
+
+INSPECT_QUERY = (
+    *("context", "slots", "kv_cache", "ubatch", "unified", "flash_attn", "swa_full", "offload", "device"),
+)
+# No model has more layers; a larger number means all of them anyway.
+MOST_LAYERS = 65_536
+LONGEST_DEVICE = 100
+SWITCH = {"on": True, "off": False}
+
+
+def read_settings(query: Mapping[str, str]) -> InspectSettings:
+    """The settings that a query asks for."""
+    return InspectSettings(
+        context=_number(query, "context", 1, LARGEST_CONTEXT),
+        slots=_number(query, "slots", 1, MOST_SLOTS) or 1,
+        cache_types=_cache_types(query),
+        ubatch=_number(query, "ubatch", 1, LARGEST_BATCH),
+        unified=_switch(query, "unified"),
+        flash_attn=_switch(query, "flash_attn") is not False,
+        swa_full=_switch(query, "swa_full") is True,
+        gpu_layers=_number(query, "offload", 0, MOST_LAYERS),
+        device=_device(query),
+    )
+
+
+def _number(query: Mapping[str, str], name: str, low: int, high: int) -> int | None:
+    text = query.get(name, "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
+        return int(text)
+    raise bad_value(name, text, f"a whole number from {low} to {high}")
+
+
+def _switch(query: Mapping[str, str], name: str) -> bool | None:
+    text = query.get(name, "")
+    return SWITCH[one_of(name, text, SWITCH)] if text else None
+
+
+def _cache_types(query: Mapping[str, str]) -> tuple[str, str]:
+    """`q8_0` for both, or `q8_0:f16` for K and V."""
+    key, _, value = query.get("kv_cache", "").partition(":")
+    default, _ = InspectSettings().cache_types
+    first = one_of("kv_cache", key or default, CACHE_TYPES)
+    return first, one_of("kv_cache", value or first, CACHE_TYPES)
+
+
+def _device(query: Mapping[str, str]) -> str | None:
+    text = query.get("device", "").strip()
+    if len(text) > LONGEST_DEVICE or not text.isprintable():
+        raise bad_value("device", text, f"the name of a device, at most {LONGEST_DEVICE} characters")
+    return text or None

@@ -1,0 +1,266 @@
+"""What of a command line and its environment decides the memory of the process (03 §2). Pure.
+
+Read from the finished line, the user's own flags included, so that memory is planned for what the engine will
+really be told. Called by planning.launch_memory and by whatever measures the same launch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from framework.engines.args import (
+    FALSE_WORDS,
+    FLASH_FLAGS,
+    K_TYPE_FLAGS,
+    TRUE_WORDS,
+    V_TYPE_FLAGS,
+    flash_attention,
+    values_of,
+)
+from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
+from framework.planning.memory.settings import BATCH, DRAFT_DEPTH, MICRO_BATCH
+
+VARIABLE = "LLAMA_ARG_"
+NEGATED_VARIABLE = "LLAMA_ARG_NO_"
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,12}")
+UNSIGNED_32 = 2**32
+MIB = 1 << 20
+# The engine's own, where --fit-ctx and --fit-target are not on the line.
+LEAST_FITTED_CONTEXT = 4096
+FIT_MARGIN_BYTES = 1024 * MIB
+# All layers, in the words of --gpu-layers.
+ALL_LAYERS = ("all", "-2")
+NO_DEVICE = "none"
+# Flags whose effect on memory no rule here knows.
+UNPLANNED_FLAGS = ("-ot", "--override-tensor")
+UNPLANNED_SPLITS = frozenset({"row", "tensor"})
+HEAD_TYPE = "draft-mtp"
+NO_SPECULATION = "none"
+# Types of speculation, the flag of their longest draft, and what that is by default.
+DRAFTS: Mapping[str, tuple[str | None, int]] = {
+    "ngram-mod": ("--spec-ngram-mod-n-max", 64),
+    "ngram-simple": ("--spec-ngram-simple-size-m", 48),
+    "ngram-map-k": ("--spec-ngram-map-k-size-m", 48),
+    "ngram-map-k4v": ("--spec-ngram-map-k4v-size-m", 48),
+    "ngram-cache": (None, 8),
+    "draft-simple": ("--spec-draft-n-max", DRAFT_DEPTH),
+    "draft-mtp": ("--spec-draft-n-max", DRAFT_DEPTH),
+    "draft-eagle3": ("--spec-draft-n-max", DRAFT_DEPTH),
+    "draft-dflash": ("--spec-draft-n-max", DRAFT_DEPTH),
+}
+# Logits of more than a batch are never reserved.
+LONGEST_DRAFT = 1 << 16
+EVERY_LAYER = 1 << 16
+"""More than any model has: as a number of layers whose experts stay in host memory it means all."""
+
+
+@dataclass(frozen=True)
+class LineSettings:
+    """One launch, as far as memory depends on it."""
+
+    cache: CacheSettings
+    """`n_ctx` 0 is the trained context."""
+    offload: Offload
+    host: HostSettings
+    may_shorten: bool
+    """The engine's fit step may shorten the context, down to `least_context`."""
+    may_move: bool
+    """The engine's fit step may move layers and experts to host memory."""
+    least_context: int = LEAST_FITTED_CONTEXT
+    margin_bytes: int = FIT_MARGIN_BYTES
+    """What the fit step leaves free of each device."""
+    devices: tuple[str, ...] | None = None
+    """Names on the line; empty for host memory alone, None where it names none."""
+    projector: str | None = None
+    draft: DraftPlan | None = None
+    """An embedded head that drafts."""
+    drafter: str | None = None
+    """File of a separate drafter."""
+    unplanned: str | None = None
+    """A flag whose effect on memory is not known, so that nothing can be said."""
+
+
+def read_line(argv: Sequence[str], env: Mapping[str, str]) -> LineSettings:
+    """The settings of a line. A variable counts only where no flag says the same."""
+    line = _Line(argv, env)
+    context = line.number(("-c", "--ctx-size"), "CTX_SIZE")
+    slots = max(1, line.number(("-np", "--parallel"), "N_PARALLEL") or 1)
+    fits = line.value(("-fit", "--fit"), "FIT") in TRUE_WORDS
+    offload, fixed = _offload(line)
+    least = line.number(("-fitc", "--fit-ctx"), "FIT_CTX")
+    drafter = line.value(("-md", "--model-draft", "--spec-draft-model"), "SPEC_DRAFT_MODEL")
+    return LineSettings(
+        cache=_cache(line, max(0, context or 0), slots),
+        offload=offload,
+        host=_host(line),
+        may_shorten=fits and context is None,
+        may_move=fits and not fixed,
+        margin_bytes=_margin_bytes(line),
+        least_context=LEAST_FITTED_CONTEXT if least is None else max(1, least),
+        devices=_devices(line),
+        projector=line.value(("-mm", "--mmproj"), "MMPROJ"),
+        draft=_head(line),
+        drafter=drafter,
+        unplanned=_unplanned(line),
+    )
+
+
+def _cache(line: _Line, context: int, slots: int) -> CacheSettings:
+    batch, ubatch = _batch(line)
+    whole_window = line.has("--swa-full") or line.variable("SWA_FULL") in TRUE_WORDS
+    embedding = ("--embedding", "--embeddings", "--rerank", "--reranking")
+    by_variable = {line.variable("EMBEDDINGS"), line.variable("RERANKING")} & TRUE_WORDS
+    return CacheSettings(
+        n_ctx=context,
+        slots=slots,
+        key_type=_cache_type(line.value(K_TYPE_FLAGS, "CACHE_TYPE_K")),
+        value_type=_cache_type(line.value(V_TYPE_FLAGS, "CACHE_TYPE_V")),
+        unified=line.switch(
+            ("-kvu", "--kv-unified"), ("-no-kvu", "--no-kv-unified"), "KV_UNIFIED", default=False
+        ),
+        swa_full=whole_window,
+        batch=batch,
+        ubatch=ubatch,
+        flash_attention=_flash(line),
+        kv_on_gpu=line.switch(("-kvo", "--kv-offload"), ("-nkvo", "--no-kv-offload"), "KV_OFFLOAD"),
+        drafted=_drafted(line),
+        embeddings=line.has(*embedding) or bool(by_variable),
+        repack=line.switch(("--repack",), ("-nr", "--no-repack"), "REPACK"),
+    )
+
+
+def _flash(line: _Line) -> bool:
+    """`auto` comes to on wherever the engine was seen."""
+    default = "on" if line.has(*FLASH_FLAGS) else line.variable("FLASH_ATTN")
+    word = flash_attention(line.argv, default)
+    return word not in FALSE_WORDS
+
+
+def _batch(line: _Line) -> tuple[int, int]:
+    """03 §2.9: unsigned, and a micro-batch of 0 is the whole batch."""
+    batch = line.number(("-b", "--batch-size"), "BATCH")
+    ubatch = line.number(("-ub", "--ubatch-size"), "UBATCH")
+    whole = BATCH if batch is None else batch % UNSIGNED_32
+    micro = MICRO_BATCH if ubatch is None else ubatch % UNSIGNED_32
+    return whole, min(micro or whole, whole)
+
+
+def _cache_type(text: str | None) -> str:
+    return (text or "").strip().lower() or "f16"
+
+
+def _offload(line: _Line) -> tuple[Offload, bool]:
+    """Layers, experts and shares on the line, and whether any of them binds the fit step."""
+    word = line.value(("-ngl", "--gpu-layers", "--n-gpu-layers"), "N_GPU_LAYERS") or "auto"
+    layers = int(word) if WHOLE_NUMBER.fullmatch(word) else -1
+    is_fixed = layers >= 0 or word in ALL_LAYERS
+    experts = line.number(("-ncmoe", "--n-cpu-moe"), "N_CPU_MOE") or 0
+    if line.has("-cmoe", "--cpu-moe") or line.variable("CPU_MOE") in TRUE_WORDS:
+        experts = EVERY_LAYER
+    split = _shares(line.value(("-ts", "--tensor-split"), "TENSOR_SPLIT") or "")
+    offload = Offload(layers if layers >= 0 else None, max(0, experts), split)
+    return offload, bool(is_fixed or experts or split)
+
+
+def _margin_bytes(line: _Line) -> int:
+    """The largest of the margins, where there is one for each device."""
+    text = line.value(("-fitt", "--fit-target"), "FIT_TARGET") or ""
+    margins = [int(part) * MIB for part in text.split(",") if WHOLE_NUMBER.fullmatch(part)]
+    return max(0, *margins) if margins else FIT_MARGIN_BYTES
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    try:
+        shares = [float(part) for part in re.split(r"[,/]", text) if part.strip()]
+    except ValueError:
+        return ()
+    return tuple(share if 0 < share < UNSIGNED_32 else 0.0 for share in shares)
+
+
+def _host(line: _Line) -> HostSettings:
+    """A prompt cache without a limit (-1) is planned as the usual one: nothing says where it ends."""
+    usual = HostSettings()
+    cache_mib = line.number(("-cram", "--cache-ram"), "CACHE_RAM")
+    checkpoints = line.number(("-ctxcp", "--ctx-checkpoints", "--swa-checkpoints"), "CTX_CHECKPOINTS")
+    maps = line.switch(("--mmap",), ("--no-mmap",), "MMAP")
+    direct = line.switch(("-dio", "--direct-io"), ("-ndio", "--no-direct-io"), "DIO", default=False)
+    locked = line.has("--mlock") or line.variable("MLOCK") in TRUE_WORDS
+    return HostSettings(
+        cache_ram_bytes=usual.cache_ram_bytes if cache_mib is None or cache_mib < 0 else cache_mib * MIB,
+        checkpoints=usual.checkpoints if checkpoints is None else max(0, checkpoints),
+        mapped=maps and not direct and not locked,
+    )
+
+
+def _devices(line: _Line) -> tuple[str, ...] | None:
+    text = line.value(("-dev", "--device"), "DEVICE")
+    if text is None:
+        return None
+    return tuple(name for name in text.split(",") if name and name.lower() != NO_DEVICE)
+
+
+def _speculations(line: _Line) -> set[str]:
+    """Types of speculation, which add up over flags and variable; one value with `none` is none (15 §3)."""
+    named = [*values_of(line.argv, ("--spec-type",)), line.variable("SPEC_TYPE")]
+    lists = [text.split(",") for text in named]
+    types = {name for names in lists if NO_SPECULATION not in names for name in names if name}
+    return types | {"ngram-mod"} if line.has("--spec-default") else types
+
+
+def _drafted(line: _Line) -> int:
+    """The longest draft of all types of speculation on the line."""
+    lengths = [0]
+    for name in _speculations(line):
+        flag, length = DRAFTS.get(name, (None, 0))
+        asked = line.number((flag,), "") if flag else None
+        lengths.append(length if asked is None else max(0, asked))
+    return min(max(lengths), LONGEST_DRAFT)
+
+
+def _head(line: _Line) -> DraftPlan | None:
+    if HEAD_TYPE not in _speculations(line):
+        return None
+    depth = line.number(("--spec-draft-n-max",), "SPEC_DRAFT_N_MAX")
+    return DraftPlan("head", DRAFT_DEPTH if depth is None else max(0, depth))
+
+
+def _unplanned(line: _Line) -> str | None:
+    if line.has(*UNPLANNED_FLAGS) or line.variable("OVERRIDE_TENSOR"):
+        return "--override-tensor"
+    split = line.value(("-sm", "--split-mode"), "SPLIT_MODE")
+    return f"--split-mode {split}" if split in UNPLANNED_SPLITS else None
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Flags over variables, the last occurrence over the others, as the engine reads them (03 §2.1)."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+    def has(self, *flags: str) -> bool:
+        return any(flag in self.argv for flag in flags)
+
+    def variable(self, name: str) -> str:
+        return self.env.get(VARIABLE + name, "")
+
+    def value(self, flags: Sequence[str], variable: str) -> str | None:
+        found = [value for value in values_of(self.argv, flags) if value]
+        return found[-1] if found else self.variable(variable) or None
+
+    def number(self, flags: Sequence[str], variable: str) -> int | None:
+        found = [value for value in values_of(self.argv, flags) if WHOLE_NUMBER.fullmatch(value)]
+        text = found[-1] if found else self.variable(variable)
+        return int(text) if WHOLE_NUMBER.fullmatch(text) else None
+
+    def switch(self, on: Sequence[str], off: Sequence[str], variable: str, *, default: bool = True) -> bool:
+        state = default
+        if self.variable(variable) in TRUE_WORDS:
+            state = True
+        elif self.variable(variable) in FALSE_WORDS or NEGATED_VARIABLE + variable in self.env:
+            state = False
+        for token in self.argv:
+            state = token in on or (state and token not in off)
+        return state

@@ -1,0 +1,80 @@
+"""Why the memory plan of a launch differs from what was asked, in words (04 §17). Pure; for launch_memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from framework.planning.memory import Hardware
+from framework.planning.memory.placement import HOST
+from framework.values.plan import FitPlan, Remedy
+from framework.values.reason import Reason
+from framework.values.units_text import size, tokens
+
+
+def planning_fault(why: str) -> Reason:
+    """Nothing can be said about memory (04 §10.13)."""
+    return Reason(
+        "planning_fault",
+        f"Memory is not planned: {why}. The engine's own fit step decides.",
+        "The engine's log says what it allocates.",
+        evidence={"why": why},
+    )
+
+
+def context_fitted(trained: int, context: int) -> Reason:
+    """An automatic context that is shorter than the trained one."""
+    return Reason(
+        "context_fitted",
+        f"The automatic context is {tokens(context)}, as far as memory goes; the model was trained for"
+        f" {tokens(trained)}.",
+        "A smaller kv_cache leaves room for more; a context that you ask for is kept.",
+        evidence={"trained_tokens": trained, "context_tokens": context},
+    )
+
+
+def layers_delegated(plan: FitPlan, most: int) -> Reason:
+    """The engine will move something to host memory. `most` are all layers, the output counted as one."""
+    moved = 0 if plan.gpu_layers is None else most - plan.gpu_layers
+    parts = [f"{moved} of {most} layers"] if moved else []
+    parts += [f"the experts of {plan.cpu_experts} layers"] if plan.cpu_experts else []
+    return Reason(
+        "layers_delegated",
+        f"Not everything fits on GPUs with a context of {tokens(plan.context)}: {' and '.join(parts)} will be"
+        " in host memory, which is slower.",
+        "`paddock plan` says what helps: a smaller kv_cache, a shorter context, a smaller variant.",
+        "warning",
+        {"gpu_layers": plan.gpu_layers, "layers": most, "cpu_experts": plan.cpu_experts},
+    )
+
+
+def does_not_fit(plan: FitPlan, ways: Sequence[Remedy]) -> Reason:
+    """The start is tried all the same: the engine may know better."""
+    needed = {name: plan.needed_bytes(name) for name in plan.budget_bytes}
+    full = {name: need for name, need in needed.items() if need > plan.budget_bytes[name]}
+    parts = [
+        f"{size(need)} of {name}, where {size(plan.budget_bytes[name])} can be used"
+        for name, need in full.items()
+    ]
+    return Reason(
+        "does_not_fit",
+        f"With a context of {tokens(plan.context)} it needs {' and '.join(parts)}; the start may fail.",
+        ways[0].sentence if ways else "Free memory, or use a smaller model.",
+        "warning",
+        {"needed_bytes": full, "budget_bytes": {name: plan.budget_bytes[name] for name in full}},
+    )
+
+
+def model_exceeds_memory(plan: FitPlan, hardware: Hardware) -> Reason | None:
+    """Pages of a file can be dropped and read again, so such a plan fits; it is only very slow."""
+    needed = sum(line.bytes for line in plan.lines if line.device == HOST and not line.grows)
+    total = hardware.host_total_bytes
+    if not total or needed <= total or not plan.fits:
+        return None
+    return Reason(
+        "model_exceeds_memory",
+        f"Weights and caches in host memory are {size(needed)}, all host memory is {size(total)}: parts of"
+        " the file will be read again for every token.",
+        "Choose a smaller variant of the model, or a machine with more memory.",
+        "warning",
+        {"needed_bytes": needed, "memory_bytes": total},
+    )

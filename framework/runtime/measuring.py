@@ -1,0 +1,50 @@
+"""Measure launches with their own engine, and give plans what was measured before. Called by runtime.planner.
+
+A fresh answer is filed under the files, the engine and the settings of its launch; the next plan of the same
+launch, also that of a start, finds it there and is exact without a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from framework.engines.dry_run import NotMeasured, measure
+from framework.planning.launch_measured import still_holds, with_measurement
+from framework.runtime.measurements import Measurements, measurement_key
+from framework.values.device import Device
+from framework.values.engine import FileId
+from framework.values.plan import LaunchPlan
+
+
+class Measuring:
+    """One measurement at a time: each takes a processor, and wants the devices as they are."""
+
+    def __init__(self, known: Measurements) -> None:
+        self._known = known
+        self._turn = asyncio.Lock()
+
+    def recall(
+        self, plan: LaunchPlan, files: Sequence[FileId], devices: Sequence[Device]
+    ) -> LaunchPlan | None:
+        """The plan as it was measured before; None where it was not, or would come out otherwise now.
+
+        `files` are all that the launch loads, `devices` all that its engine lists. Blocking.
+        """
+        measured = self._known.find(measurement_key(plan, files, devices))
+        if measured is None or not still_holds(plan, measured, devices):
+            return None
+        return with_measurement(plan, measured)
+
+    async def measure(
+        self, plan: LaunchPlan, files: Sequence[FileId], devices: Sequence[Device]
+    ) -> LaunchPlan:
+        """The plan as its engine measures it now; where that is not possible, as it is, with the reason."""
+        try:
+            async with self._turn:
+                measured = await measure(plan)
+        except NotMeasured as refusal:
+            return replace(plan, reasons=(*plan.reasons, refusal.reason))
+        await asyncio.to_thread(self._known.keep, measurement_key(plan, files, devices), measured)
+        return with_measurement(plan, measured)
