@@ -16,7 +16,7 @@ from framework.planning.memory.kv_cells import cell_layout, window_cells
 from framework.planning.memory.placement import Placement
 from framework.planning.memory.plain_compute import plain_compute_bytes
 from framework.planning.memory.settings import F16_BYTES, CacheSettings
-from framework.planning.memory.shape import WITHOUT_MEMORY, ModelShape
+from framework.planning.memory.shape import INDEXED, WITHOUT_MEMORY, ModelShape
 from framework.planning.memory.tensor_table import TensorTable
 from framework.values.plan import Basis
 
@@ -47,8 +47,23 @@ def compute_buffers(
     found = _buffer_bytes(shape, table, settings, placement)
     is_measured = shape.architecture in MEASURED_ARCHITECTURES
     margin = 0 if is_measured else ASSUMED_MARGIN_BYTES
-    sizes = {device: size + margin for device, size in zip(placement.devices, found, strict=True)}
+    indexer = _indexer_bytes(shape, settings, placement)
+    sizes = {
+        device: size + margin + (indexer if device in placement.layers else 0)
+        for device, size in zip(placement.devices, found, strict=True)
+    }
     return ComputeBuffers(sizes, "computed" if is_measured else "assumed")
+
+
+def _indexer_bytes(shape: ModelShape, settings: CacheSettings, placement: Placement) -> int:
+    """What an indexer computes is not built. Mostly there is room for it where experts are multiplied; where
+    they are not, there are the scores of all cells and their order."""
+    if shape.architecture not in INDEXED:
+        return 0
+    if not placement.cpu_experts:
+        return ASSUMED_MARGIN_BYTES
+    layout = cell_layout(settings.n_ctx, settings.slots, unified=settings.unified)
+    return 2 * F32_BYTES * layout.cells_per_stream * micro_batch(shape, settings)
 
 
 def _buffer_bytes(
