@@ -35,8 +35,9 @@ def _read(key: str, override: Override, findings: Findings) -> Entry[ServerTable
 def _typed(key: str, text: str) -> Any:
     """Text as the type that the key has: variables and flags have no other way to write a number."""
     kind = node_at("ServerTable", (key,)).get("type")
-    if kind == "integer" and WHOLE_NUMBER.fullmatch(text.strip()):
-        return int(text)
+    # What strip() takes for blanks is more than int() does.
+    if kind == "integer" and WHOLE_NUMBER.fullmatch(number := text.strip()):
+        return int(number)
     if kind == "array":
         return [part.strip() for part in text.split(",") if part.strip()]
     return text

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from framework.manifest.known_keys import all_keys
@@ -91,6 +91,7 @@ def test_any_value_of_any_key_is_read(keys: dict[str, Any]) -> None:
 
 @settings(max_examples=50)
 @given(st.binary(max_size=80))
+@example(b"\x1c0")
 def test_any_override_is_read(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
     consistent(read("", overrides={"listen": text, "max_waiting": text, text: text}))
