@@ -23,7 +23,8 @@ from pathlib import Path
 import orjson
 
 from bench.sparse_gguf import write_sparse_gguf
-from framework.api.inspection import Inspection, InspectSettings, estimate_memory
+from framework.api.inspect_notes import InspectSettings
+from framework.api.inspection import Inspection, estimate_memory
 from framework.api.shapes import inspect_json
 from framework.models.companions import Companions
 from framework.models.facts import assemble

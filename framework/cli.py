@@ -11,6 +11,7 @@ import errno
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from framework import __version__
-from framework.commands.failure import BAD_INPUT, NOT_SO, OK, CommandFailed
+from framework.commands.failure import BAD_INPUT, NOT_SO, OK, BadUsage, CommandFailed
 from framework.commands.output import complain
 from framework.standard_streams import discard
 from framework.values.process import DEBUG_VARIABLE, INTERRUPTED
@@ -115,11 +116,14 @@ def run(arguments: list[str]) -> int:
     try:
         code = _invoke(arguments)
         sys.stdout.flush()
+    except BadUsage as failure:
+        complain(_with_help(str(failure), arguments))
+        return failure.code
     except CommandFailed as failure:
         complain(str(failure))
         return failure.code
     except typer.TyperException as error:
-        complain(_usage_text(error))
+        complain(_with_help(getattr(error, "format_message", error.__str__)(), arguments))
         return BAD_INPUT
     except BrokenPipeError:
         # The reader has seen enough, as in `paddock logs m | head`; what was asked may be so or not.
@@ -152,7 +156,9 @@ def _invoke(arguments: list[str]) -> int:
     return code if isinstance(code, int) else OK
 
 
-def _usage_text(error: typer.TyperException) -> str:
-    """What is wrong with a command line, and where to look."""
-    text = getattr(error, "format_message", error.__str__)()
-    return f"{text.rstrip('.?')}; see `paddock --help`." if not text.endswith("?") else text
+def _with_help(text: str, arguments: Sequence[str]) -> str:
+    """What is wrong with a command line, and where to look: at the help of its command."""
+    if text.endswith("?"):
+        return text
+    named = [word for word in arguments[:1] if word in COMMANDS]
+    return f"{text.rstrip('.?')}; see `{' '.join(['paddock', *named])} --help`."

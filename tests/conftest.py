@@ -21,8 +21,8 @@ from tools.fetch import GROUPS, ROOT, fetch
 # A runner that spreads tests over processes sets the width of its terminal, which is not that of a pipe.
 FOREIGN_VARIABLES = ("PADDOCK_", "LLAMA_", "FAKE_", "HF_", "COLUMNS", "LINES")
 
-# How fast an example runs says something of the machine, not of the product; the same examples in every run, so
-# that a change is blamed for what it did. `--hypothesis-profile search` looks for new ones.
+# How fast an example runs says something of the machine, not of the product. Every run takes the same
+# examples, so that a change is blamed for what it did; `--hypothesis-profile search` looks for new ones.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("search"), derandomize=True)
 settings.load_profile("same")

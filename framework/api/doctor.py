@@ -1,7 +1,7 @@
 """What is wrong on this machine and how to fix it: the checks of `paddock doctor` (00 §5).
 
 Called by the command, without a server, and by the route `/doctor`. Every check that is not ok has a reason
-with a remedy. Starts engine binaries for their help text only.
+with a remedy; the reason of one that is ok is worth knowing. Starts engine binaries for their help text only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from framework.api.facts import list_all_devices, list_engines
 from framework.engines.probe import CapabilityCache
 from framework.manifest.load import Loaded
 from framework.models.file_set import check_model_file
+from framework.models.hub.facts import source_text
+from framework.models.hub.mode import HubMode, hub_mode
 from framework.models.hub.sources import HubSources
 from framework.values.manifest import Manifest
 from framework.values.reason import Reason, Refused
@@ -57,7 +59,7 @@ async def examine(
 
 
 def _check(name: str, fault: Reason | None) -> DoctorCheck:
-    return DoctorCheck(name, fault is None, fault)
+    return DoctorCheck(name, fault is None or fault.severity == "info", fault)
 
 
 def _manifest_fault(loaded: Loaded) -> Reason | None:
@@ -118,17 +120,30 @@ async def _model_checks(manifest: Manifest, environ: Mapping[str, str]) -> list[
 
 
 def _look(request: ModelRequest, environ: Mapping[str, str]) -> int | Reason:
-    """The bytes of a model's files, or why they cannot be served. Blocking.
-
-    A model that is not downloaded yet has none, and that is no fault: its first start fetches it.
-    """
+    """The bytes of a model's files, or why they cannot be served, now or at all. Blocking."""
     local = HubSources(environ).find_local(request.source)
     if local is None:
-        return 0
+        return _not_downloaded(request, hub_mode(environ))
     try:
         return check_model_file(local.main).total_bytes
     except Refused as refusal:
         return refusal.failure.reason
+
+
+def _not_downloaded(request: ModelRequest, mode: HubMode) -> Reason:
+    """No fault where the first start can fetch it."""
+    text = f"{source_text(request.source)} is not downloaded"
+    evidence = {"source": source_text(request.source), "offline": mode.offline}
+    pull = f"`paddock pull {request.id}` fetches it"
+    if mode.offline:
+        message = f"{text}, and this machine cannot reach the hub ({mode.detail})."
+        return Reason("not_downloaded", message, f"Get online, then {pull}.", "warning", evidence)
+    return Reason(
+        "not_downloaded",
+        f"{text} yet.",
+        f"{pull}; so does its first start, which then takes as long as the download.",
+        evidence=evidence,
+    )
 
 
 def _memory_fault(sizes: Mapping[str, int], total: int) -> Reason | None:

@@ -6,13 +6,11 @@ envelope (13 §7). Called by starlette as an ASGI application.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
-import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -22,6 +20,7 @@ from framework.api.errors import ApiError
 from framework.api.inputs import only_parameters
 from framework.api.services import Services
 from framework.proxy.errors import CLIENT_CLOSED, ProxyError, envelope, internal_error
+from framework.values.json_bytes import json_bytes
 
 log = logging.getLogger(__name__)
 
@@ -36,15 +35,7 @@ class Json(Response):
     media_type = "application/json"
 
     def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(_encoded(content), status, {**PRIVATE, **(headers or {})})
-
-
-def _encoded(content: Any) -> bytes:
-    """Also what the quick encoder refuses: names of files that are no UTF-8, numbers beyond 64 bits."""
-    try:
-        return orjson.dumps(content)
-    except orjson.JSONEncodeError:
-        return json.dumps(content).encode("ascii")
+        super().__init__(json_bytes(content), status, {**PRIVATE, **(headers or {})})
 
 
 Handler = Callable[[Request, Services, Caller], Awaitable[Response]]

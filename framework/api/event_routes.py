@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +17,7 @@ from framework.api.services import Services
 from framework.api.shapes import event_json
 from framework.api.streams import frame, sse
 from framework.values.event import Event
+from framework.values.json_bytes import json_bytes
 
 DEFAULT_LIMIT = 100
 # What the log keeps of one model (07 §14.1); more per answer would only be slower to read.
@@ -72,7 +72,7 @@ async def _frames(
 
 
 def _frame(event: Event) -> str:
-    return frame(orjson.dumps(event_json(event)).decode(), event.id)
+    return frame(json_bytes(event_json(event)).decode(), event.id)
 
 
 def _resume_point(request: Request) -> int | None:

@@ -15,7 +15,7 @@ from framework.api.answers import DevicesAnswer, DiffAnswer, EngineAnswer, PlanA
 from framework.engines.child_env import without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.probe import CapabilityCache
-from framework.hardware.devices import DeviceList, list_devices
+from framework.hardware.devices import DeviceList, host_memory, list_devices
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
 from framework.values.device import Device
@@ -45,7 +45,7 @@ async def list_engines(
 async def list_all_devices(
     manifest: Manifest, environ: Mapping[str, str], ask: AskDevices = list_devices
 ) -> DevicesAnswer:
-    """The devices of all engines, each name once, with the pool it belongs to."""
+    """The devices of all engines, each name once, with its pool; host memory is always there."""
     reasons: list[Reason] = []
     binaries: dict[object, EngineBinary] = {}
     for ref in manifest.engines.values():
@@ -58,7 +58,8 @@ async def list_all_devices(
     probed = without_secrets(environ, manifest.secret_names)
     lists = await asyncio.gather(*(ask(binary, probed) for binary in binaries.values()))
     reasons.extend(reason for found in lists for reason in found.reasons)
-    return DevicesAnswer(in_pools(_merged(lists), manifest.pools.values()), tuple(reasons))
+    known = _merged(lists) or [host_memory()]
+    return DevicesAnswer(in_pools(known, manifest.pools.values()), tuple(reasons))
 
 
 async def plan_all(

@@ -34,6 +34,8 @@ class Scan:
     found: Found
     users: dict[Path, tuple[str, ...]]
     """Names of the models whose source is this file."""
+    missing_folders: tuple[Path, ...] = ()
+    """Those of `folders` that do not exist."""
 
     def with_id(self, file_id: str) -> FoundModel | None:
         """The model of this id."""
@@ -65,4 +67,5 @@ def scan_manifest(manifest: Manifest, find_local: FindLocal, at_s: float) -> Sca
         for path in files[:1]:
             users[path] = (*users.get(path, ()), request.id)
     found = find_models(folders, fetched)
-    return Scan(at_s, manifest.sha256, tuple(folders), found, users)
+    missing = tuple(folder for folder in folders if not folder.is_dir())
+    return Scan(at_s, manifest.sha256, tuple(folders), found, users, missing)

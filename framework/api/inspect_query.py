@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from framework.api.errors import ApiError
 from framework.api.inputs import bad_value, one_of
-from framework.api.inspection import InspectSettings
+from framework.api.inspect_notes import InspectSettings, value_cache_fault
 from framework.engines.granted import CACHE_TYPES
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
+from framework.values.units_text import whole_number_text
 
 INSPECT_QUERY = (
     *("context", "slots", "kv_cache", "ubatch", "unified", "flash_attn", "swa_full", "offload", "device"),
@@ -23,26 +25,29 @@ SWITCH = {"on": True, "off": False}
 
 def read_settings(query: Mapping[str, str]) -> InspectSettings:
     """The settings that a query asks for."""
-    return InspectSettings(
-        context=_number(query, "context", 1, LARGEST_CONTEXT),
+    settings = InspectSettings(
+        context=_number(query, "context", 1, LARGEST_CONTEXT, "tokens"),
         slots=_number(query, "slots", 1, MOST_SLOTS) or 1,
         cache_types=_cache_types(query),
-        ubatch=_number(query, "ubatch", 1, LARGEST_BATCH),
+        ubatch=_number(query, "ubatch", 1, LARGEST_BATCH, "tokens"),
         unified=_switch(query, "unified"),
         flash_attn=_switch(query, "flash_attn") is not False,
         swa_full=_switch(query, "swa_full") is True,
         gpu_layers=_number(query, "offload", 0, MOST_LAYERS),
         device=_device(query),
     )
+    if fault := value_cache_fault(settings):
+        raise ApiError(400, "invalid_body", f"kv_cache: {fault}.", param="kv_cache")
+    return settings
 
 
-def _number(query: Mapping[str, str], name: str, low: int, high: int) -> int | None:
+def _number(query: Mapping[str, str], name: str, low: int, high: int, unit: str = "") -> int | None:
     text = query.get(name, "").strip()
     if not text:
         return None
     if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
         return int(text)
-    raise bad_value(name, text, f"a whole number from {low} to {high}")
+    raise bad_value(name, text, whole_number_text(low, high, unit))
 
 
 def _switch(query: Mapping[str, str], name: str) -> bool | None:

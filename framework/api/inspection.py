@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from framework.api.inspect_notes import InspectSettings, setting_notes
 from framework.models.companions import Companions
 from framework.models.facts import FactsReader, ModelFacts
-from framework.planning.launch_memory import LaunchMemory, layer_fault, unplanned
+from framework.planning.launch_memory import LaunchMemory, layer_fault, notes_on, unplanned
 from framework.planning.memory import (
     CacheSettings,
     GpuBudget,
@@ -24,6 +25,7 @@ from framework.planning.memory import (
     table_of,
 )
 from framework.planning.memory.settings import MICRO_BATCH
+from framework.planning.memory_reasons import model_exceeds_memory
 from framework.planning.pool_hardware import backend_of, gpu_budget
 from framework.values.device import HOST_NAME, Device
 from framework.values.plan import FitPlan
@@ -36,24 +38,6 @@ LEAST_CONTEXT = 4096
 
 
 @dataclass(frozen=True)
-class InspectSettings:
-    """The launch that memory is worked out for. None leaves a setting to the engine's default."""
-
-    context: int | None = None
-    """Tokens of all slots together; the trained context by default."""
-    slots: int = 1
-    cache_types: tuple[str, str] = ("f16", "f16")
-    """K and V."""
-    ubatch: int | None = None
-    """Tokens."""
-    unified: bool | None = None
-    flash_attn: bool = True
-    swa_full: bool = False
-    gpu_layers: int | None = None
-    device: str | None = None
-
-
-@dataclass(frozen=True)
 class Inspection:
     """Everything about one model file."""
 
@@ -61,12 +45,17 @@ class Inspection:
     companions: Companions
     memory: FitPlan
     memory_reasons: tuple[Reason, ...] = ()
-    """Why nothing can be said about memory."""
+    """What is odd about the launch that memory is for, or why nothing can be said about it."""
+
+    @property
+    def file_reasons(self) -> tuple[Reason, ...]:
+        """What is worth knowing about the file and what stands beside it."""
+        return (*self.facts.files.notes, *self.companions.reasons)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """All that is worth knowing about the file and what stands beside it."""
-        return (*self.facts.files.notes, *self.companions.reasons, *self.memory_reasons)
+        """All that is worth knowing."""
+        return (*self.file_reasons, *self.memory_reasons)
 
 
 def inspect_file(
@@ -84,14 +73,18 @@ def _memory(facts: ModelFacts, settings: InspectSettings, devices: Sequence[Devi
     if fault := layer_fault(facts.header.n_layers):
         return unplanned(fault)
     try:
-        return LaunchMemory(estimate_memory(facts, settings, devices))
+        plan = estimate_memory(facts, settings, devices)
+        slow = model_exceeds_memory(plan, _hardware(settings.device, devices))
+        odd = setting_notes(settings, facts.header.context_length, devices)
+        return LaunchMemory(plan, (*odd, *([slow] if slow else []), *notes_on(plan)))
     except Exception:
         log.exception("memory of %s cannot be planned", facts.files.main)
         return unplanned("planning it failed; the log has the details")
 
 
 def estimate_memory(facts: ModelFacts, settings: InspectSettings, devices: Sequence[Device] = ()) -> FitPlan:
-    """Memory by device of a launch with these settings. Without a device everything is in host memory.
+    """Memory by device of a launch with these settings, without speculation. Without a device everything is
+    in host memory.
 
     `devices` are those that this machine has: whether it fits is only said of them. Any other name stands for
     a device that is large enough.

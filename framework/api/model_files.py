@@ -18,7 +18,8 @@ from typing import Literal, TypeVar
 from framework.api.answers import DevicesAnswer
 from framework.api.errors import ApiError
 from framework.api.file_scan import FindLocal, Scan, id_of, scan_manifest
-from framework.api.inspection import Inspection, InspectSettings, inspect_file
+from framework.api.inspect_notes import InspectSettings
+from framework.api.inspection import Inspection, inspect_file
 from framework.models.companions import PROJECTOR_WORD
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.file_names import is_companion
@@ -65,11 +66,12 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class FilesAnswer:
-    """The list. Not `complete` where the folders hold more than is ever listed."""
+    """The list. Not `complete` where the folders hold more than is ever listed; some may not exist."""
 
     folders: tuple[Path, ...] = ()
     files: tuple[ModelFile, ...] = ()
     complete: bool = True
+    missing_folders: tuple[Path, ...] = ()
 
     @property
     def unread(self) -> int:
@@ -147,7 +149,7 @@ class ModelFiles:
         files = (
             replace(known[found.files] or _named(found), used_by=scan.users_of(found)) for found in models
         )
-        return FilesAnswer(scan.folders, tuple(files), scan.found.complete)
+        return FilesAnswer(scan.folders, tuple(files), scan.found.complete, scan.missing_folders)
 
     def _inspect(self, file_id: str, settings: InspectSettings) -> FileView | None:
         scan = self._scanned()
@@ -172,7 +174,7 @@ class ModelFiles:
     def _read(self, found: FoundModel) -> ModelFile:
         file = _named(found)
         try:
-            return _described(file, self._reader.read(found.path))
+            return _described(file, self._reader.glance(found.path))
         except Refused as refusal:
             return _faulty(file, refusal)
 

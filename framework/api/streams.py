@@ -11,6 +11,7 @@ from starlette.responses import StreamingResponse
 from framework.api.endpoint import PRIVATE
 from framework.api.errors import ApiError
 from framework.runtime.shielded import finish
+from framework.values.plain_text import encodable
 
 # Proxies drop connections that are silent for a minute; half of that leaves room for one lost beat.
 HEARTBEAT_S = 15.0
@@ -54,7 +55,7 @@ async def guarded(
             if text is None:
                 return
             upcoming = asyncio.ensure_future(_next(frames))
-            yield text
+            yield encodable(text)
     finally:
         # When the client is gone the server cancels again at every await; the source is closed all the same.
         await finish(_close(frames, upcoming))

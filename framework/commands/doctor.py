@@ -47,7 +47,10 @@ def command(manifest: ManifestOption = None, as_json: JsonOption = False) -> int
 
 
 def _print(check: DoctorCheck) -> None:
-    say(f"{'ok   ' if check.ok else 'FAULT'} {check.name}", "green" if check.ok else "bold red")
+    mark, style = ("ok   ", "green") if check.ok else ("FAULT", "bold red")
+    if check.ok and check.reason is not None and check.reason.remedy:
+        mark, style = "note ", "yellow"
+    say(f"{mark} {check.name}", style)
     if check.reason is not None:
         print_reason(reason_json(check.reason), indent="      ")
 

@@ -22,3 +22,10 @@ class CommandFailed(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".strip()
+
+
+class BadUsage(CommandFailed):
+    """Ends a command that was called wrongly; what is printed also leads to its help."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(BAD_INPUT, message)

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from framework.standard_streams import LastingErrors, discard
+from framework.values.json_bytes import sendable
 from framework.values.plain_text import visible
 from framework.values.problem import place_text
 
@@ -47,14 +48,14 @@ def err() -> Console:
 def print_json(value: Any) -> None:
     """A JSON document. ASCII only: JSON escapes are the control characters' visible form."""
     try:
-        print(json.dumps(value, indent=2), flush=True)
+        print(json.dumps(sendable(value), indent=2), flush=True)
     except BrokenPipeError:
         discard(sys.stdout)
 
 
 def print_json_line(value: Any) -> None:
     """One JSON document on one line, at once: for streams. Raises BrokenPipeError when nobody reads."""
-    print(json.dumps(value, separators=(",", ":")), flush=True)
+    print(json.dumps(sendable(value), separators=(",", ":")), flush=True)
 
 
 def safe(text: object) -> str:

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from framework.commands.failure import BAD_INPUT, CommandFailed
+from framework.commands.failure import BadUsage
+from framework.values.units_text import whole_number_text
 
 LONGEST_SHOWN = 100
 
 
-def whole_number(name: str, low: int, high: int) -> Callable[[object], int]:
-    """A whole number from `low` to `high`."""
+def whole_number(name: str, low: int, high: int, unit: str = "") -> Callable[[object], int]:
+    """A whole number from `low` to `high`, of `unit`s."""
 
     def parse(value: object) -> int:
         text = str(value)
         if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
             return int(text)
-        raise refusal(name, text, f"a whole number from {low} to {high}")
+        raise refusal(name, text, whole_number_text(low, high, unit))
 
     return parse
 
@@ -63,7 +64,7 @@ def path(name: str) -> Callable[[object], Path]:
     return parse
 
 
-def refusal(name: str, found: str, allowed: str) -> CommandFailed:
+def refusal(name: str, found: str, allowed: str) -> BadUsage:
     """The end of a command that was called wrongly."""
     shown = found if len(found) <= LONGEST_SHOWN else f"{found[:LONGEST_SHOWN]}…"
-    return CommandFailed(BAD_INPUT, f"{name}: found {shown!r}, allowed is {allowed}.")
+    return BadUsage(f"{name}: found {shown!r}, allowed is {allowed}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from framework.api.answers import PlanAnswer
 from framework.api.facts import list_all_devices, plan_all
 from framework.api.shapes import plan_json
 from framework.commands import parsers
+from framework.commands.ending import run_to_its_end
 from framework.commands.failure import NOT_SO, OK
 from framework.commands.local import model_id, require_manifest
 from framework.commands.memory_table import print_memory, print_verdict
@@ -27,6 +27,7 @@ from framework.runtime.planner import FactPlanner
 from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.request import ModelRequest
+from framework.values.units_text import count, tokens
 
 OneModelArgument = Annotated[
     str | None,
@@ -56,7 +57,7 @@ def command(
     """Print memory, command lines and reasons, start nothing."""
     declared = require_manifest(manifest)
     only = None if model is None else model_id(model, declared)
-    answer = plan_json(asyncio.run(_plan(declared, only, measure=measure)))
+    answer = plan_json(run_to_its_end(_plan(declared, only, measure=measure)))
     if as_json:
         print_json(answer)
     else:
@@ -103,7 +104,9 @@ class _Measuring:
 def _print(instance: dict[str, Any]) -> None:
     asked, granted = instance["asked"], instance["granted"] or {}
     say(f"{instance['model']}, replica {instance['replica']}, engine {instance['engine']}", "bold")
-    print_table(COLUMNS, [(f"  {row}", _value(asked[row]), _value(granted.get(row))) for row in ROWS])
+    print_table(
+        COLUMNS, [(f"  {row}", _value(asked[row], row), _value(granted.get(row), row)) for row in ROWS]
+    )
     if instance["fit"] is not None:
         print_memory(instance["fit"])
         print_verdict(instance["fit"])
@@ -114,7 +117,9 @@ def _print(instance: dict[str, Any]) -> None:
     say("")
 
 
-def _value(value: Any) -> str | None:
+def _value(value: Any, row: str) -> str | None:
     if isinstance(value, dict):
         return ", ".join(f"{name} {part}" for name, part in value.items())
+    if type(value) is int:
+        return tokens(value) if row == "context" else count(value)
     return None if value is None else str(value)

@@ -12,6 +12,7 @@ from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_reason, print_table, problem_text, say
 from framework.values.units_text import size
 
+STOPPED = "stopped"
 COLUMNS = (
     "MODEL",
     "STATE",
@@ -62,7 +63,7 @@ def rows_of(model: dict[str, Any]) -> Iterator[tuple[object, ...]]:
             instance["port"],
             _slots(instance),
             _context(instance),
-            instance["speculation"]["running"] or instance["speculation"]["resolved"],
+            _speculation(instance),
             _speed(instance["tokens_per_s"]["generation"]),
             instance["inflight"],
             waiting if number == 0 else None,
@@ -75,6 +76,9 @@ def print_reasons(model: dict[str, Any]) -> None:
         plan = instance["plan"] or {}
         last_error = [instance["last_error"]] if instance["last_error"] else []
         told = [*last_error, *instance["drift"], *instance["degradations"], *plan.get("reasons", [])]
+        if instance["state"] == STOPPED:
+            # The rest is about a start that is over.
+            told = last_error
         for reason in {(reason["code"], reason["message"]): reason for reason in told}.values():
             if reason["severity"] != "info":
                 print_reason(reason, owner=model["name"])
@@ -101,7 +105,15 @@ def _context(instance: dict[str, Any]) -> int | None:
     running, plan = instance["running"], instance["plan"]
     if running is not None:
         return running["context"]  # type: ignore[no-any-return]
-    return plan["granted"]["context"] if plan is not None else None
+    is_planned = plan is not None and instance["state"] != STOPPED
+    return plan["granted"]["context"] if is_planned else None
+
+
+def _speculation(instance: dict[str, Any]) -> str | None:
+    """As it runs, else as planned; of a stopped one neither."""
+    told = instance["speculation"]
+    planned = None if instance["state"] == STOPPED else told["resolved"]
+    return told["running"] or planned
 
 
 def _speed(tokens_per_s: float | None) -> str | None:

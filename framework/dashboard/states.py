@@ -12,7 +12,7 @@ from framework.values.instance import ModelView, State
 
 Tone = Literal["ok", "busy", "wait", "bad", "idle"]
 Verb = Literal["load", "unload", "reload"]
-Group = Literal["ready", "loading", "failed", "stopped"]
+Group = Literal["ready", "loading", "waiting", "failed", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ LOOKS: Mapping[State, Look] = {
     ),
     State.STOPPING: Look("stopping", "Stopping", "Was told to end.", "spin", "wait", "stopped"),
     State.BACKOFF: Look(
-        "backoff", "Waiting to retry", "Ended; the next try comes.", "clock", "bad", "failed"
+        "backoff", "Waiting to retry", "Did not succeed; the next try comes.", "clock", "wait", "waiting"
     ),
-    State.FAILED: Look("failed", "Failed", "Gave up: needs a change or Reload.", "cross", "bad", "failed"),
+    State.FAILED: Look("failed", "Failed", "Gave up; the reason says what to do.", "cross", "bad", "failed"),
     State.STOPPED: Look("stopped", "Not loaded", "Uses no memory.", "circle", "idle", "stopped"),
 }
 UNLOAD_MODES: tuple[tuple[StopMode, str], ...] = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -20,6 +19,8 @@ from framework.engines.fit_log import FitLog
 from framework.engines.help_text import VERBOSITY_FLAGS
 from framework.engines.process_output import Watcher, watch
 from framework.engines.redaction import is_secret_name
+from framework.engines.working_folder import working_folder
+from framework.values.device import HOST_NAME
 from framework.values.engine import Capabilities
 from framework.values.measurement import Measurement
 from framework.values.plan import LaunchPlan, Section
@@ -48,13 +49,26 @@ class NotMeasured(Exception):
         self.reason = reason
 
 
-async def measure(plan: LaunchPlan, *, timeout_s: float = TIMEOUT_S) -> Measurement:
+async def measure(
+    plan: LaunchPlan, *, listed: Iterable[str] | None = None, timeout_s: float = TIMEOUT_S
+) -> Measurement:
     """What the launch of `plan` would take, as the engine says it. Raises NotMeasured.
 
+    `listed` are the names of all devices that the engine lists; an answer about others is none.
     The process is gone when this returns, raises or is cancelled. `timeout_s` is for all runs together.
     """
     if plan.caps.conclusive and not plan.caps.has("--fit"):
         raise NotMeasured(_unsupported(plan, "its help text knows no --fit"))
+    measured = await _measured(plan, timeout_s)
+    known = None if listed is None else {HOST_NAME, *listed}
+    tables = (measured.asked, measured.draft, measured.choice.table if measured.choice else ())
+    for row in (row for table in tables for row in table):
+        if known is not None and row.device not in known:
+            raise NotMeasured(_unlisted(plan, row.device))
+    return measured
+
+
+async def _measured(plan: LaunchPlan, timeout_s: float) -> Measurement:
     deadline = time.monotonic() + timeout_s
     whole = _fits_itself(plan)
     measured = await _run(plan, (), timeout_s=timeout_s, whole=whole)
@@ -109,7 +123,7 @@ def _fits_itself(plan: LaunchPlan) -> bool:
 async def _run(plan: LaunchPlan, extra: Iterable[str], *, timeout_s: float, whole: bool) -> Measurement:
     reader = _Reader(FitLog(whole=whole))
     patience = asyncio.get_running_loop().call_later(BEGIN_LIMIT_S, reader.end_unless_begun)
-    with tempfile.TemporaryDirectory(prefix="paddock-measure-", ignore_cleanup_errors=True) as folder:
+    with working_folder() as folder:
         try:
             code, fault = await watch(
                 reader, dry_line(plan, extra), _environment(plan.env), timeout_s=timeout_s, cwd=folder
@@ -177,6 +191,17 @@ def _why(plan: LaunchPlan, reader: _Reader, code: int | None, fault: str) -> Rea
         "The plan's own numbers stand. If the model does not start either, `paddock logs` says more.",
         "warning",
         {"exit_code": code, "errors": list(log.errors), "engine": str(plan.engine.entry)},
+    )
+
+
+def _unlisted(plan: LaunchPlan, device: str) -> Reason:
+    return Reason(
+        "measure_failed",
+        f"What the engine measured for {plan.main_gguf.name} is not used: it speaks of a device {device},"
+        " which it does not list.",
+        "The plan's own numbers stand. `paddock devices` shows what the engine lists.",
+        "warning",
+        {"device": device, "engine": str(plan.engine.entry)},
     )
 
 

@@ -38,7 +38,9 @@ def _number(node: dict[str, Any], noun: str) -> str:
     low, high = node.get("minimum"), node.get("maximum")
     if low is None or high is None:
         return noun
-    return f"{noun} from {low:g} to {high:g}" if isinstance(low, float) else f"{noun} from {low} to {high}"
+    if isinstance(low, float):
+        return f"{noun} from {low:g} to {high:g}"
+    return f"{noun} from {low:,} to {high:,}"
 
 
 def _list(node: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ THOUSANDS = re.compile(r"([0-9]{1,7})([kK]?)")
 
 def whole_or(word: str, low: int, high: int) -> Callable[[Any], Any]:
     """Parser for `word` (gives None) or a whole number from `low` to `high`."""
-    must_be = f'"{word}" or a whole number from {low} to {high}'
+    must_be = f'"{word}" or a whole number from {low:,} to {high:,}'
 
     def parse(value: Any) -> int | None:
         if value == word:

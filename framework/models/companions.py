@@ -32,6 +32,9 @@ PARTS = re.compile(r"[-_.]")
 MODEL_SIDE = "mm."
 # A folder with more entries is not one that somebody keeps models in.
 MOST_ENTRIES = 10_000
+# Of those beside a model, the most similar by name; looking into one that is damaged takes a while.
+MOST_TRIED = 64
+MOST_SHOWN = 3
 
 Read = Callable[[Path], TensorResult]
 """Reads the header of a file; never raises."""
@@ -101,7 +104,7 @@ def drafter_fault(path: Path, drafter: TensorResult, model_path: Path, model: Te
     own, wanted = drafter.header.vocab_size, model.header.vocab_size
     if own and wanted and own != wanted:
         evidence = {"vocabulary": own, "model_vocabulary": wanted}
-        return _unfit(path, model_path, f"it has {own} tokens, the model has {wanted}", evidence)
+        return _unfit(path, model_path, f"it has {own:,} tokens, the model has {wanted:,}", evidence)
     return None
 
 
@@ -122,12 +125,15 @@ def find_projector(main: Path, model: TensorResult, read: Read) -> Companion:
 def _first_suitable(names: list[str], fault: Callable[[Path], Reason | None], main: Path) -> Companion:
     """The most similar by name, f16 before others, that has no fault; reasons only where none is left."""
     reasons = []
-    for name in sorted(names, key=lambda name: _order(name, main.name)):
+    for name in sorted(names, key=lambda name: _order(name, main.name))[:MOST_TRIED]:
         reason = fault(main.parent / name)
         if reason is None:
             return Companion(main.parent / name)
         reasons.append(reason)
-    return Companion(None, tuple(reasons))
+    shown = reasons[:MOST_SHOWN]
+    if more := len(names) - len(shown):
+        shown.append(_more(more, main))
+    return Companion(None, tuple(shown))
 
 
 def _order(name: str, main: str) -> tuple[int, bool, str]:
@@ -175,6 +181,16 @@ def _model_side_widths(projector: TensorResult) -> frozenset[int]:
         if tensor.name.startswith(MODEL_SIDE):
             widths.update(tensor.dims)
     return frozenset(width for width in widths if width)
+
+
+def _more(count: int, main: Path) -> Reason:
+    return Reason(
+        "companion_unfit",
+        f"Beside {main.name} are {count:,} more such files that are not used with it.",
+        "Keep only the one that belongs to the model in its folder.",
+        "warning",
+        {"model": str(main), "more": count},
+    )
 
 
 def _unreadable(path: Path, found: TensorResult, model: Path) -> Reason:

@@ -7,9 +7,10 @@ Refuses what no engine could load.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
+from sys import getsizeof
 
 from framework.models.companions import (
     Companion,
@@ -23,13 +24,12 @@ from framework.models.ggml_types import FILE_TYPES, type_name
 from framework.models.gguf_fields import GgufHeader
 from framework.models.gguf_tensors import TensorInfo, TensorResult, read_tensors
 from framework.models.header_cache import HeaderCache, cache_directory
+from framework.models.recent import cost_bytes
 from framework.models.swa_pattern import with_window
 from framework.models.template_caps import TemplateCapabilities, template_capabilities
 from framework.values.engine import FileId
 from framework.values.reason import Reason
-
-# More models than anybody serves at once.
-MOST_MODELS = 256
+from framework.values.units_text import size
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,6 @@ class FactsReader:
 
     def __init__(self, cache: HeaderCache | None = None) -> None:
         self._headers = HeaderCache(cache_directory()) if cache is None else cache
-        self._latest: dict[Path, tuple[tuple[FileId, ...], str, str | None, ModelFacts]] = {}
 
     def read(self, path: Path, *, model_id: str = "", template: str | None = None) -> ModelFacts:
         """Facts of the model that `path` belongs to; `template` stands in for that of the file.
@@ -75,14 +74,19 @@ class FactsReader:
         Raises `Refused` as `file_set.read_set` does.
         """
         files, results = read_set(path, self._headers.read)
-        known = self._latest.get(path)
-        if known is not None and known[:3] == (files.files, model_id, template):
-            return known[3]
-        facts = assemble(files, results, model_id=model_id, template=template)
-        if len(self._latest) >= MOST_MODELS:
-            self._latest.clear()
-        self._latest[path] = (files.files, model_id, template, facts)
+        key = (path, files.files, model_id, template)
+        facts: ModelFacts | None = self._headers.recent.get(key)
+        if facts is None:
+            facts = assemble(files, results, model_id=model_id, template=template)
+            # Tensors may outlive the headers that they came with, so they count for themselves.
+            size_bytes = cost_bytes(facts.header, facts.tensors) + getsizeof(template)
+            self._headers.recent.put(key, facts, size_bytes)
         return facts
+
+    def glance(self, path: Path) -> ModelFacts:
+        """As `read`, for looking through many files: nothing of it stays in memory."""
+        files, results = read_set(path, lambda file: self._headers.read(file, keep=False))
+        return assemble(files, results)
 
     def companions(self, facts: ModelFacts) -> Companions:
         """Projector and drafter among the neighbours of the model's files."""
@@ -116,12 +120,25 @@ def assemble(
     read = tuple(results)
     header = with_window(read[0].header)
     tensors = tuple(tensor for result in read for tensor in result.tensors)
+    if template is None and header.chat_template is None and header.template_bytes:
+        files = replace(files, notes=(*files.notes, _large_template(files.main, header.template_bytes)))
     return ModelFacts(
         files=files,
         header=header,
         template=template_capabilities(header.chat_template if template is None else template, model_id),
         tensors=tensors,
         weights=summarise(tensors),
+    )
+
+
+def _large_template(path: Path, size_bytes: int) -> Reason:
+    return Reason(
+        "template_too_large",
+        f"The chat template of {path.name} has {size(size_bytes)}, more than is looked into: whether the"
+        " model thinks or calls tools is not known.",
+        "Give the model a chat template of its own with `template`.",
+        "warning",
+        {"path": str(path), "template_bytes": size_bytes},
     )
 
 

@@ -30,7 +30,7 @@ REMEDIES: dict[HeaderStatus, str] = {
     "truncated": "Finish the download or copy, or get the file again.",
     "big_endian": "Get the little-endian variant of the file.",
     "unsupported_version": "Get a newer conversion of the model.",
-    "unreadable": "Correct the model's source, or the permissions of the file.",
+    "unreadable": "Correct the path, or the permissions of the file.",
 }
 WAIT = "Wait until whatever writes the file is done, then load the model again."
 
@@ -126,7 +126,7 @@ def _missing(path: Path) -> Refused:
     reason = Reason(
         "model_missing",
         f"{path} does not exist.",
-        "Put the model file there, or correct the model's source.",
+        "Put the model file there, or correct the path.",
         "error",
         {"path": str(path)},
     )

@@ -21,7 +21,6 @@ TEXT_FIELDS = {
     "kind": "general.type",
     "size_label": "general.size_label",
     "tokenizer_model": "tokenizer.ggml.model",
-    "chat_template": TEMPLATE,
 }
 NUMBER_FIELDS = {
     "file_type": "general.file_type",
@@ -47,7 +46,7 @@ ORIGIN_KEYS = {
 }
 GLOBAL_KEYS = frozenset(
     {
-        *(ARCHITECTURE, TOKENS, CANVAS, ALIGNMENT),
+        *(ARCHITECTURE, TEMPLATE, TOKENS, CANVAS, ALIGNMENT),
         *TEXT_FIELDS.values(),
         *NUMBER_FIELDS.values(),
         *FLAG_FIELDS.values(),
@@ -121,6 +120,9 @@ SUFFIXES = frozenset(
 )
 # A mask is one flag per layer; a header that claims more layers than this is not describing a model.
 LAYER_LIMIT = 65_536
+# Names that people read have a line. A chat template is bounded where it is read.
+TEXT_LIMIT = 1000
+CUT = "\u2026"
 # Engines keep these numbers in 32 bits; a larger one is no fact.
 NUMBER_LIMIT = 2**31 - 1
 
@@ -150,6 +152,8 @@ class GgufHeader:
     file_type: int | None = None
     is_diffusion: bool = False
     chat_template: str | None = None
+    template_bytes: int | None = None
+    """Size of the chat template. One that is not in `chat_template` is too large to be looked into."""
     tokenizer_model: str | None = None
     vocab_size: int | None = None
     context_length: int | None = None
@@ -230,6 +234,7 @@ class Pairs:
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """Element count of every wanted array, whatever its elements are."""
+    template_bytes: int | None = None
 
 
 def is_wanted(key: str) -> bool:
@@ -241,23 +246,34 @@ def header_of(pairs: Pairs) -> GgufHeader:
     """The facts in `pairs`, with the derivations of 02 §2.10 that need nothing but the header."""
     architecture = pairs.texts.get(ARCHITECTURE)
     prefix = f"{architecture}."
-    facts: dict[str, Any] = {name: pairs.texts.get(key) for name, key in TEXT_FIELDS.items()}
+    facts: dict[str, Any] = {name: _text(pairs.texts.get(key)) for name, key in TEXT_FIELDS.items()}
+    facts |= {"chat_template": pairs.texts.get(TEMPLATE), "template_bytes": pairs.template_bytes}
     facts |= {name: pairs.flags.get(key) for name, key in FLAG_FIELDS.items()}
     facts |= {name: _count(pairs.numbers, key) for name, key in NUMBER_FIELDS.items()}
     facts |= {name: _count(pairs.numbers, prefix + suffix) for name, suffix in SCALAR_FIELDS.items()}
     facts |= {name: _largest(pairs, prefix + suffix) for name, suffix in LARGEST_FIELDS.items()}
     facts |= {name: _counts(pairs, prefix + suffix) for name, suffix in LAYER_LISTS.items()}
     return GgufHeader(
-        architecture=architecture,
+        architecture=_text(architecture),
         is_diffusion=_is_diffusion(architecture, pairs),
         is_causal=pairs.flags.get(prefix + CAUSAL),
         has_parallel_residual=pairs.flags.get(prefix + PARALLEL_RESIDUAL),
         vocab_size=pairs.counts.get(TOKENS, _count(pairs.numbers, prefix + VOCABULARY)),
         recurrent_mask=_recurrent_mask(pairs, prefix + RECURRENT, facts["n_layers"]),
-        origin=OriginHints(**{name: pairs.texts.get(key) for name, key in ORIGIN_KEYS.items()}),
+        origin=OriginHints(**{name: _hint(pairs.texts.get(key)) for name, key in ORIGIN_KEYS.items()}),
         **_window(pairs, prefix + WINDOW_PATTERN, facts["n_layers"], architecture in FULL_FIRST),
         **facts,
     )
+
+
+def _text(text: str | None) -> str | None:
+    """A text with its end cut off where it is too long to be shown."""
+    return text if text is None or len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + CUT
+
+
+def _hint(text: str | None) -> str | None:
+    """An address or a name of a place; half of one would lead elsewhere."""
+    return text if text is None or len(text) <= TEXT_LIMIT else None
 
 
 def _count(numbers: Mapping[str, int], key: str) -> int | None:

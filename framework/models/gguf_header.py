@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from framework.models.gguf_fields import GgufHeader, Pairs, header_of, is_wanted
+from framework.models.gguf_fields import TEMPLATE, GgufHeader, Pairs, header_of, is_wanted
 from framework.models.gguf_stream import (
     ARRAY,
     BOOL,
@@ -36,6 +36,8 @@ PAIR_BYTES = 13
 PAIR_LIMIT = 65_536
 # Values per layer; more are of no model, and are skipped.
 ARRAY_LIMIT = 65_536
+# The longest real templates have some 100 kB. Of a longer one we only know that it is there.
+TEMPLATE_LIMIT_BYTES = 2**20
 # What a number of a kept list takes in memory, and what a kept pair takes beside its key.
 NUMBER_BYTES, PAIR_OVERHEAD_BYTES = 40, 200
 CHANGED = "is being written to, or was just now"
@@ -143,9 +145,7 @@ def _read_pair(stream: GgufStream, pairs: Pairs) -> None:
         return
     stream.keep(len(key) + PAIR_OVERHEAD_BYTES)
     if type_id == STRING:
-        text = stream.text(TEXT_LIMIT_BYTES)
-        stream.keep(len(text))
-        pairs.texts[key] = text.decode("utf-8", "replace")
+        _read_text(stream, key, pairs)
     elif type_id == ARRAY:
         _read_array(stream, key, pairs)
     elif type_id == BOOL:
@@ -154,6 +154,18 @@ def _read_pair(stream: GgufStream, pairs: Pairs) -> None:
         pairs.numbers[key] = stream.number(INTEGER_FORMATS[type_id])
     else:
         stream.skip_value(type_id)
+
+
+def _read_text(stream: GgufStream, key: str, pairs: Pairs) -> None:
+    if key != TEMPLATE:
+        text = stream.text(TEXT_LIMIT_BYTES)
+    else:
+        short, pairs.template_bytes = stream.short_text(TEMPLATE_LIMIT_BYTES)
+        if short is None:
+            return
+        text = short
+    stream.keep(len(text))
+    pairs.texts[key] = text.decode("utf-8", "replace")
 
 
 def _read_array(stream: GgufStream, key: str, pairs: Pairs) -> None:

@@ -100,10 +100,15 @@ class GgufStream:
 
     def text(self, limit: int) -> bytes:
         """One string as bytes; longer than `limit` is `corrupt`."""
-        length = self._length()
-        if length > limit:
-            raise GgufFault("corrupt", f"a text of {length} bytes where at most {limit} are allowed")
-        return self.take(length)
+        return self.take(self._text_length(limit))
+
+    def short_text(self, limit: int) -> tuple[bytes | None, int]:
+        """As `text`, but one of more than `limit` bytes is passed over and None; and its length."""
+        length = self._text_length(TEXT_LIMIT_BYTES)
+        if length <= limit:
+            return self.take(length), length
+        self.skip(length)
+        return None, length
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
@@ -190,6 +195,12 @@ class GgufStream:
                 return hops, offset
             offset += LENGTH.size + unpack(window, offset)[0]
         return count, offset
+
+    def _text_length(self, limit: int) -> int:
+        length = self._length()
+        if length > limit:
+            raise GgufFault("corrupt", f"a text of {length} bytes where at most {limit} are allowed")
+        return length
 
     def _length(self) -> int:
         length: int = LENGTH.unpack(self.take(LENGTH.size))[0]

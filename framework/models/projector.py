@@ -13,6 +13,7 @@ from typing import Literal
 from framework.models.companions import Companion
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.hub.facts import ResolvedSource
+from framework.models.hub.pins import lacks_projector
 from framework.values.reason import Failure, Reason, Refused
 
 
@@ -28,11 +29,23 @@ def launch_projector(
     if asked != "auto":
         return _named(asked, facts, reader)
     if source.source.repo is None:
-        return reader.projector_beside(facts)
+        beside = reader.projector_beside(facts)
+        return beside if beside.path or beside.reasons else _not_found(f"beside {source.main.name}")
     if source.projector is None:
-        return Companion()
+        # Before the first download nobody has looked.
+        is_known = lacks_projector(source.main)
+        return _not_found(f"in {source.source.repo}") if is_known else Companion()
     fault = reader.projector_fault(source.projector, facts)
     return Companion(source.projector) if fault is None else Companion(None, (fault,))
+
+
+def _not_found(place: str) -> Companion:
+    reason = Reason(
+        "projector_not_found",
+        f"There is no projector {place}, so the model serves text only.",
+        "Name the projector's file in projector, or leave the line out for a model of text.",
+    )
+    return Companion(None, (reason,))
 
 
 def _named(path: Path, facts: ModelFacts, reader: FactsReader) -> Companion:

@@ -7,6 +7,7 @@ nothing is chosen: a silent pick among many sizes is a guess about somebody's me
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -127,10 +128,12 @@ def _labelled(candidates: list[str], key: str) -> list[str]:
 def _ending(candidates: list[str], key: str) -> list[str]:
     """Files called `<what all names begin with><key>`: `Compact` is `M-Compact`, not `M-I-Compact`."""
     stems = {path: _stem(path).lower() for path in candidates}
+    # What the first and the last in order begin with, all between them do.
+    first, last = min(stems.values(), default=""), max(stems.values(), default="")
     found = []
     for path, stem in stems.items():
         before = stem.removesuffix(key)
-        begins_all = all(other.startswith(before) for other in stems.values())
+        begins_all = first.startswith(before) and last.startswith(before)
         if before != stem and begins_all and (not before or before[-1] in SEPARATORS):
             found.append(path)
     return found
@@ -175,7 +178,8 @@ def _names(sets: Iterable[Sequence[str]]) -> list[str]:
     """What to ask for: the label where it is the only one of its kind, else the file."""
     firsts = [files[0] for files in sets]
     labels = [label(path) for path in firsts]
-    return [own if own and labels.count(own) == 1 else path for own, path in zip(labels, firsts, strict=True)]
+    times = Counter(labels)
+    return [own if own and times[own] == 1 else path for own, path in zip(labels, firsts, strict=True)]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from framework.engines.fingerprint import fingerprint
 from framework.engines.granted import grant
 from framework.engines.library_path import LibraryPath
 from framework.models.file_set import FileSet
+from framework.planning.memory_reasons import context_above_training
 from framework.planning.speculation import resolve_speculation
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import LaunchPlan
@@ -123,14 +124,5 @@ def _notes(facts: LaunchFacts, asked: int) -> list[Reason]:
             )
         )
     if facts.context_train and asked > facts.context_train:
-        notes.append(
-            Reason(
-                "context_above_training",
-                f"The context of {asked} tokens is above the {facts.context_train} tokens the model was"
-                " trained for; the engine caps each slot there.",
-                "Ask for a shorter context, or extend it with rope flags in engine_args.",
-                "warning",
-                {"asked_tokens": asked, "trained_tokens": facts.context_train},
-            )
-        )
+        notes.append(context_above_training(asked, facts.context_train))
     return notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from framework.planning.launch_memory import notes_on
 from framework.planning.line_settings import read_line
 from framework.planning.memory.measured import apply_measurement
 from framework.planning.memory_reasons import context_fitted, does_not_fit
@@ -24,7 +25,12 @@ UNREST_MIB = 256
 # What the engine leaves free on each device unless told otherwise (--fit-target).
 FIT_MARGIN_MIB = 1024
 # What we said about memory before the engine did.
-REPLACED = frozenset({"context_fitted", "layers_delegated", "does_not_fit", "planning_fault"})
+REPLACED = frozenset(
+    {
+        *("context_fitted", "layers_delegated", "does_not_fit", "planning_fault"),
+        *("memory_may_grow", "slot_context_small"),
+    }
+)
 
 
 def with_measurement(plan: LaunchPlan, measured: Measurement) -> LaunchPlan:
@@ -77,7 +83,7 @@ def _reasons(fit: FitPlan, choice: EngineChoice | None, asked_tokens: int) -> li
         found.append(_delegated(fit))
     if fit.fits is False:
         found.append(does_not_fit(fit, fit.remedies))
-    return found
+    return [*found, *notes_on(fit)]
 
 
 def _delegated(fit: FitPlan) -> Reason:

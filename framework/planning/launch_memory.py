@@ -32,8 +32,10 @@ from framework.planning.memory_reasons import (
     context_fitted,
     does_not_fit,
     layers_delegated,
+    memory_may_grow,
     model_exceeds_memory,
     planning_fault,
+    slot_context_small,
 )
 from framework.values.plan import FitPlan, Remedy
 from framework.values.reason import Reason
@@ -73,7 +75,16 @@ def plan_launch_memory(line: LineSettings, model: ModelMemory, hardware: Hardwar
         return unplanned("the model's header does not name the trained context")
     found = _Search(line, model, hardware, line.cache.n_ctx or trained).result()
     slow = model_exceeds_memory(found.fit, hardware)
-    return replace(found, reasons=(*found.reasons, slow)) if slow else found
+    told = (*found.reasons, slow, *notes_on(found.fit))
+    return replace(found, reasons=tuple(reason for reason in told if reason is not None))
+
+
+def notes_on(fit: FitPlan) -> tuple[Reason, ...]:
+    """What is worth knowing about the plan of a launch or an inspection, or about what was measured."""
+    found = [memory_may_grow(fit)]
+    if fit.context:
+        found.append(slot_context_small(fit.context, fit.slots))
+    return tuple(reason for reason in found if reason is not None)
 
 
 def layer_fault(layers: int | None) -> str | None:

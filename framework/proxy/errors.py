@@ -17,12 +17,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import orjson
-
 from framework.proxy.public_reason import public_reason, without_paths
 from framework.runtime.lease import LeaseRefused, RevokeCode
 from framework.runtime.refusals import retry_after_s
 from framework.values.instance import LoadProgress
+from framework.values.json_bytes import json_bytes
 from framework.values.reason import Reason, as_json
 
 STATUS: Mapping[str, int] = {
@@ -156,7 +155,7 @@ def envelope(error: ProxyError, request_id: str) -> bytes:
         body["reason"] = as_json(public_reason(error.reason), {})
     if error.progress is not None:
         body["progress"] = asdict(error.progress)
-    return orjson.dumps({"error": body})
+    return json_bytes({"error": body})
 
 
 def internal_error(request_id: str) -> ProxyError:

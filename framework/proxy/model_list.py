@@ -41,24 +41,31 @@ def _bare_entry(model_id: str, created: int) -> dict[str, Any]:
 
 def _entry(view: ModelView, created: int) -> dict[str, Any]:
     request = view.request
+    context, slots = room_of(view)
     return {
         **_bare_entry(request.id, created),
         "aliases": list(request.live.aliases),
         "display_name": request.live.display_name,
         "status": view.state.value,
-        "meta": {"n_ctx": _context(view), "slots": request.slots, "vision": sees(view)},
+        "meta": {"n_ctx": context, "slots": slots, "vision": sees(view)},
     }
 
 
-def _context(view: ModelView) -> int | None:
-    """Tokens over all slots: what runs, else what is planned, else what is asked; None while unknown."""
+def room_of(view: ModelView) -> tuple[int | None, int]:
+    """Tokens over all slots, and slots: as they run, else as planned, else as asked; never of two starts.
+
+    The tokens are None while unknown.
+    """
     for instance in view.instances:
-        if context := _context_of(instance):
-            return context
-    return view.request.n_ctx or None
+        if room := _room_of(instance):
+            return room
+    return view.request.n_ctx or None, view.request.slots
 
 
-def _context_of(instance: InstanceView) -> int | None:
-    if instance.result is not None and instance.result.context:
-        return instance.result.context
-    return instance.plan.context or None if instance.plan is not None else None
+def _room_of(instance: InstanceView) -> tuple[int, int] | None:
+    result, plan = instance.result, instance.plan
+    if result is not None and result.context:
+        return result.context, result.slots
+    if plan is not None and (planned := plan.fit.context or plan.context):
+        return planned, plan.slots
+    return None

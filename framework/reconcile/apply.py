@@ -7,7 +7,7 @@ that fails leaves everything as it is (01 §2.5).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from framework.reconcile.actions import plan_actions
 from framework.reconcile.compare import request_digest
 from framework.reconcile.current import CurrentManifest
 from framework.telemetry.events import EventLog, utc_now
-from framework.values.action import FieldChange, ModelAction
+from framework.values.action import ActionKind, FieldChange, ModelAction
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest, ServerSettings
 from framework.values.problem import as_json
@@ -30,6 +30,8 @@ from framework.values.reason import Reason
 NEXT_UP_FIELDS = ("listen", "state_dir")
 # A template or a list of arguments may be long; an event is one line.
 LONGEST_VALUE = 60
+WORDS: Mapping[ActionKind, str] = {"record": "noted", "live": "changed while it runs"}
+"""Words for actions whose names say little."""
 
 
 class Effects(Protocol):
@@ -178,7 +180,7 @@ class Reconciler:
         changes = [{"field": c.field, "effect": c.effect, "why": c.why} for c in action.changes]
         self._events.record(
             "applied",
-            f"{action.kind}: {', '.join(_told(change) for change in action.changes)}",
+            f"{WORDS.get(action.kind, action.kind)}: {', '.join(_told(change) for change in action.changes)}",
             model=action.model,
             data={
                 "action": action.kind,

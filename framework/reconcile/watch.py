@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from watchfiles import awatch
 
 from framework.reconcile.apply import Reconciler
+from framework.values.plain_text import visible
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ POLL_S = 0.02
 WATCH_STEP_MS = 20
 # Some file systems report nothing, and a change may fall before the watch has begun: look anyway.
 LOOK_ANYWAY_MS = 500
+MS_PER_S = 1000
 
 Stamp = tuple[tuple[str, int, int, int] | None, ...]
 
@@ -45,6 +48,7 @@ class Watcher:
         self._reconciler = reconciler
         self._nudged = asyncio.Event()
         self._stop = asyncio.Event()
+        self._said = ""
 
     def nudge(self) -> None:
         """Reload although nothing was seen to change."""
@@ -77,8 +81,19 @@ class Watcher:
     async def _wait_for_change(self, seen: Stamp) -> None:
         loop = asyncio.get_running_loop()
         recheck_s = loop.time() + RECHECK_S
-        async for _ in awatch(
-            *await asyncio.to_thread(_directories, self._reconciler.watched),
+        directories = await asyncio.to_thread(_directories, self._reconciler.watched)
+        async for _ in self._ticks(directories):
+            if self._stop.is_set() or await self._look() != seen:
+                return
+            if self._reconciler.current.problems and loop.time() > recheck_s:
+                # A warning may be about something that no file of ours tells of, such as missing weights.
+                self._reconciler.refresh(await self._reconciler.load())
+                recheck_s = loop.time() + RECHECK_S
+
+    async def _ticks(self, directories: set[str]) -> AsyncIterator[None]:
+        """A tick for each change in the directories, and one now and then without, until `_stop` is set."""
+        watching = awatch(
+            *directories,
             recursive=False,
             debounce=WATCH_STEP_MS,
             step=WATCH_STEP_MS,
@@ -87,13 +102,25 @@ class Watcher:
             stop_event=self._stop,
             ignore_permission_denied=True,
             watch_filter=None,
-        ):
-            if self._stop.is_set() or await self._look() != seen:
-                return
-            if self._reconciler.current.problems and loop.time() > recheck_s:
-                # A warning may be about something that no file of ours tells of, such as missing weights.
-                self._reconciler.refresh(await self._reconciler.load())
-                recheck_s = loop.time() + RECHECK_S
+        )
+        try:
+            async for _ in watching:
+                yield
+        except (OSError, RuntimeError, ValueError) as error:
+            # It takes no name that is no UTF-8, and the system gives out only so many watches.
+            self._say_unwatched(directories, error)
+            async for _ in _clock(self._stop):
+                yield
+
+    def _say_unwatched(self, directories: set[str], error: Exception) -> None:
+        """Once for each trouble: it comes up again with every look."""
+        names, why = ", ".join(map(visible, sorted(directories))), visible(str(error))
+        message = (
+            f"changes in {names} are looked for every {LOOK_ANYWAY_MS} ms, they do not show by themselves"
+        )
+        if message != self._said:
+            self._said = message
+            log.warning("%s: %s", message, why)
 
     async def _reload(self, stamp: Stamp, *, asked: bool) -> Stamp:
         applied = await self._reconciler.load()
@@ -127,6 +154,14 @@ class Watcher:
     async def _look(self) -> Stamp:
         """The stamp of all files now; in a thread, since a file system may be slow."""
         return await asyncio.to_thread(lambda: _stamp(self._reconciler.watched()))
+
+
+async def _clock(stop: asyncio.Event) -> AsyncIterator[None]:
+    """A tick now and then, until `stop` is set."""
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), LOOK_ANYWAY_MS / MS_PER_S)
+        yield
 
 
 def _directories(watched: Callable[[], Iterable[Path]]) -> set[str]:

@@ -31,11 +31,12 @@ def stand_in_source(remote: RemoteModel) -> ResolvedSource:
 
 def smaller_variants(remote: RemoteModel) -> tuple[Variant, ...]:
     """Other quantisations of the repository that are smaller, the largest first."""
-    sizes = {file.path: file.size_bytes or 0 for file in remote.listing.files}
-    found = {
-        label(files.main) or files.main: sum(sizes[path] for path in files.paths)
-        for files in complete_sets(remote.listing.paths)
-    }
+    sizes = {file.path: file.size_bytes for file in remote.listing.files}
+    found: dict[str, int] = {}
+    for files in complete_sets(remote.listing.paths):
+        known = [size_bytes for path in files.paths if (size_bytes := sizes[path]) is not None]
+        if len(known) == len(files.paths):  # half a size would promise what is not so
+            found[label(files.main) or files.main] = sum(known)
     smaller = [Variant(name, total) for name, total in found.items() if 0 < total < remote.total_bytes]
     return tuple(sorted(smaller, key=lambda variant: -variant.bytes))
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from framework.values.plan import LaunchPlan
+from framework.values.plan import FitPlan, LaunchPlan
 from framework.values.reason import Failure, Reason
+from framework.values.units_text import size
 
 Outcome = Literal["exited", "timeout", "port_taken"]
 # Debugger backtraces of an abort push the cause out of the last lines (15 §7): look further back.
 TAIL_LINES = 50
 SEARCH_LINES = 400
 RETRYABLE = frozenset({"killed_by_os", "out_of_memory", "port_conflict", "binary_locked"})
+# Classes whose sentence says what the memory plan knew.
+OF_MEMORY = frozenset({"killed_by_os", "out_of_memory"})
 BACKTRACE = re.compile(r"^(#\d+ |\[New LWP|\[Thread debugging|Using host libthread_db|\[Inferior|warning: )")
 ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
 REJECTED = re.compile(
@@ -131,13 +134,15 @@ def port_was_taken(end: StartEnd) -> bool:
 def classify(end: StartEnd) -> Failure:
     """The failure class of a start that no rung could save, told for a person."""
     code, message, remedy = next(told for rule in RULES if (told := rule(end)))
-    evidence = {
+    evidence: dict[str, Any] = {
         "exit_code": end.exit_code,
         "signal": end.signal,
         "log": end.log_path,
         "model_file": str(end.plan.main_gguf),
         "engine": str(end.plan.engine.entry),
     }
+    if code in OF_MEMORY and end.plan.fit.lines:
+        evidence |= {"needed_bytes": _needed(end.plan.fit), "budget_bytes": dict(end.plan.fit.budget_bytes)}
     reason = Reason(code, message, remedy, "error", evidence)
     detail = f"{message}\nEnded with {describe_exit(end.exit_code)}; log {end.log_path}\n{end.tail}"
     return Failure(reason, detail, retryable=code in RETRYABLE)
@@ -176,7 +181,8 @@ def _killed(end: StartEnd) -> Told | None:
     if end.signal == 9:
         return (
             "killed_by_os",
-            "The system killed the engine while it loaded the model, most likely for lack of memory.",
+            "The system killed the engine while it loaded the model, most likely for lack of memory."
+            f"{_planned_memory(end.plan.fit)}",
             "Use a smaller quantisation or a shorter context, or free memory.",
         )
     if end.signal == 15:
@@ -248,9 +254,25 @@ def _memory(end: StartEnd) -> Told | None:
         return None
     return (
         "out_of_memory",
-        "The device had less memory than the model needs.",
+        f"The device had less memory than the model needs.{_planned_memory(end.plan.fit)}",
         "Use a shorter context, fewer slots, a smaller kv_cache type or a smaller quantisation.",
     )
+
+
+def _needed(fit: FitPlan) -> dict[str, int]:
+    return {device: need for device in fit.total_bytes if (need := fit.needed_bytes(device))}
+
+
+def _planned_memory(fit: FitPlan) -> str:
+    """What the plan knew of the devices: of those that were too small, or of all where none was."""
+    budget = fit.budget_bytes
+    needed = {device: need for device, need in _needed(fit).items() if device in budget}
+    full = {device: need for device, need in needed.items() if need > budget[device]}
+    parts = [
+        f"{size(need)} of {name}, where {size(budget[name])} could be used"
+        for name, need in (full or needed).items()
+    ]
+    return f" Planned were {' and '.join(parts)}." if parts else ""
 
 
 def _other(end: StartEnd) -> Told:

@@ -10,15 +10,13 @@ import hashlib
 import json
 import logging
 import os
-import stat
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from framework.engines.redaction import is_secret_name
+from framework.models.own_files import is_own_folder, is_private, prune, read_own, write_own
 from framework.runtime.private import make_private
 from framework.values.device import Device
 from framework.values.engine import FileId
@@ -30,8 +28,6 @@ log = logging.getLogger(__name__)
 # Changes with every change of what is kept, or of how it is measured.
 FORMAT = 1
 FOLDER = "measurements"
-PRIVATE_FILE = 0o600
-OTHERS = 0o077
 MOST_FILES = 512
 FILE_LIMIT_BYTES = 64 * 2**10
 KEY_DIGITS = 40
@@ -78,7 +74,7 @@ class Measurements:
         """The answer filed under a key."""
         if self._folder is None or not _is_safe(self._folder):
             return None
-        data = _read(self._folder / f"{key}.json")
+        data = read_own(self._folder / f"{key}.json", FILE_LIMIT_BYTES)
         return None if data is None else decode(data)
 
     def keep(self, key: str, measured: Measurement) -> None:
@@ -88,8 +84,8 @@ class Measurements:
         try:
             make_private(self._folder)
             if _is_safe(self._folder):
-                _write(self._folder / f"{key}.json", encode(measured))
-                _prune(self._folder)
+                write_own(self._folder / f"{key}.json", encode(measured))
+                prune(self._folder, most_files=MOST_FILES, most_bytes=MOST_FILES * FILE_LIMIT_BYTES)
         except OSError as error:
             log.warning("a measurement is not kept in %s: %s", self._folder, error)
 
@@ -159,46 +155,6 @@ def _optional(value: Any, most: int) -> int | None:
 def _is_safe(folder: Path) -> bool:
     """Whether this is a directory of ours, in one of ours, that nobody else may enter."""
     try:
-        found = (folder.lstat(), folder.parent.stat())
+        return is_own_folder(folder) and is_private(folder.parent.stat())
     except OSError:
         return False
-    return all(stat.S_ISDIR(info.st_mode) and _is_private(info) for info in found)
-
-
-def _is_private(info: os.stat_result) -> bool:
-    return info.st_uid == os.geteuid() and not info.st_mode & OTHERS
-
-
-def _read(path: Path) -> bytes | None:
-    # Non-blocking: a pipe in the file's place must not make us wait for a writer.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    try:
-        handle = os.open(path, flags)
-        with os.fdopen(handle, "rb") as file:
-            info = os.fstat(file.fileno())
-            fine = stat.S_ISREG(info.st_mode) and _is_private(info) and info.st_size <= FILE_LIMIT_BYTES
-            return file.read(FILE_LIMIT_BYTES) if fine else None
-    except OSError:
-        return None
-
-
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{os.getpid()}.{threading.get_ident()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(temporary, flags, PRIVATE_FILE)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _prune(folder: Path) -> None:
-    found = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):  # another process drops them too
-                found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path))
-    for _, path in sorted(found)[:-MOST_FILES]:
-        Path(path).unlink(missing_ok=True)

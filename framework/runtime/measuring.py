@@ -16,6 +16,10 @@ from framework.runtime.measurements import Measurements, measurement_key
 from framework.values.device import Device
 from framework.values.engine import FileId
 from framework.values.plan import LaunchPlan
+from framework.values.reason import Reason
+
+# More launches than anybody measures at once.
+MOST_FAILURES = 256
 
 
 class Measuring:
@@ -23,6 +27,7 @@ class Measuring:
 
     def __init__(self, known: Measurements) -> None:
         self._known = known
+        self._failed: dict[str, Reason] = {}
         self._turn = asyncio.Lock()
 
     def recall(
@@ -38,13 +43,26 @@ class Measuring:
         return with_measurement(plan, measured)
 
     async def measure(
-        self, plan: LaunchPlan, files: Sequence[FileId], devices: Sequence[Device]
+        self, plan: LaunchPlan, files: Sequence[FileId], devices: Sequence[Device], *, anew: bool = True
     ) -> LaunchPlan:
-        """The plan as its engine measures it now; where that is not possible, as it is, with the reason."""
+        """The plan as its engine measures it now; where that is not possible, as it is, with the reason.
+
+        Without `anew` an engine that failed on the same launch before, in this process, is not asked again.
+        """
+        key = measurement_key(plan, files, devices)
+        if not anew and (failed := self._failed.get(key)):
+            return replace(plan, reasons=(*plan.reasons, failed))
         try:
             async with self._turn:
-                measured = await measure(plan)
+                measured = await measure(plan, listed=[device.name for device in devices])
         except NotMeasured as refusal:
+            self._remember(key, refusal.reason)
             return replace(plan, reasons=(*plan.reasons, refusal.reason))
-        await asyncio.to_thread(self._known.keep, measurement_key(plan, files, devices), measured)
+        self._failed.pop(key, None)
+        await asyncio.to_thread(self._known.keep, key, measured)
         return with_measurement(plan, measured)
+
+    def _remember(self, key: str, failed: Reason) -> None:
+        if len(self._failed) >= MOST_FAILURES:
+            self._failed.clear()
+        self._failed[key] = failed

@@ -23,6 +23,7 @@ from framework.planning.line_settings import read_line
 from framework.planning.memory import ModelShape, TensorTable, Variant, shape_of, table_of
 from framework.planning.pool_hardware import hardware_of
 from framework.runtime.identity import file_id
+from framework.values.engine import FileId
 from framework.values.plan import LaunchPlan
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class MemoryPlanner:
     """Plans memory; remembers what it worked out of each model's files."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[ModelFacts, ModelShape, TensorTable]] = {}
+        self._known: dict[Path, tuple[tuple[FileId, ...], ModelShape, TensorTable]] = {}
 
     def with_memory(
         self,
@@ -82,8 +83,8 @@ class MemoryPlanner:
 
     def _sizes(self, facts: ModelFacts) -> tuple[ModelShape, TensorTable]:
         known = self._known.get(facts.files.main)
-        if known is None or known[0] is not facts:
-            known = (facts, shape_of(facts.header), table_of(facts.tensors))
+        if known is None or known[0] != facts.files.files:
+            known = (facts.files.files, shape_of(facts.header), table_of(facts.tensors))
             if len(self._known) >= MOST_MODELS:
                 self._known.clear()
             self._known[facts.files.main] = known

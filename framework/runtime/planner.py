@@ -112,7 +112,7 @@ class FactPlanner:
             source = ahead.stand_in_source(remote)
         made = await self._make(request, replica, source, remote)
         known = made.recalled if remote is not None or not anew else None
-        plan = known or await self._measuring.measure(made.plan, made.files, made.devices)
+        plan = known or await self._measuring.measure(made.plan, made.files, made.devices, anew=anew)
         return plan if remote is None else ahead.as_downloaded(plan, remote, self._sources.cache)
 
     async def _make(

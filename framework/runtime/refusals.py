@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from framework.runtime.lease import LeaseRefused
-from framework.values.instance import LoadProgress
+from framework.values.instance import LoadProgress, State
 from framework.values.reason import Reason
 
 # 08 §2.4: `Retry-After` when nothing is known, and its least value.
@@ -39,11 +39,21 @@ def load_failed(model: str, reason: Reason | None) -> LeaseRefused:
     return LeaseRefused("model_load_failed", f"Model {model!r} failed to load: {text}", reason=reason)
 
 
-def restarting(model: str, rest_s: float, reason: Reason | None) -> LeaseRefused:
-    """It crashed and waits before the next start."""
+def restarting(
+    model: str, rest_s: float, reason: Reason | None, *, failed_in: State | None = None
+) -> LeaseRefused:
+    """It waits before the next try: after a crash, or after a start that failed in the state `failed_in`."""
+    why = f": {reason.message}" if reason else "."
+    message = f"Model {model!r} crashed and is started again in {rest_s:.0f} s."
+    if failed_in is State.FETCHING:
+        message = f"The files of model {model!r} could not be fetched; next try in {rest_s:.0f} s{why}"
+    elif failed_in is State.PLANNING:
+        message = f"Model {model!r} could not be started yet; next try in {rest_s:.0f} s{why}"
+    elif failed_in is not None:
+        message = f"Model {model!r} failed to start and is started again in {rest_s:.0f} s{why}"
     return LeaseRefused(
         "instance_restarting",
-        f"Model {model!r} crashed and is started again in {rest_s:.0f} s.",
+        message,
         retry_after_s=retry_after_s(rest_s),
         reason=reason,
     )

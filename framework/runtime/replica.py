@@ -20,6 +20,7 @@ from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
+from framework.runtime.past import same_launch
 from framework.runtime.restarts import CrashHistory
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
@@ -53,8 +54,9 @@ class Replica:
         """Identity of the files at the last failure that is not retryable (07 §4.7)."""
         self.files_seen: FilesIdentity | None = None
         """Identity at the last look since (runtime.fleet)."""
-        self.refused_start = False
-        """The last failure was found without a process, so looking again is cheap."""
+        self.failed_in: State | None = None
+        """How far the last start came, if it failed."""
+        self._is_asked_for = False
         self._shop = shop
         self._request = request
         self._changed = changed
@@ -90,10 +92,10 @@ class Replica:
     def reconsider(self) -> None:
         """The request is what serves again: call off a replacement, forget what was wrong with it."""
         instance = self.current
-        if instance is None or not _same_launch(instance.request, self._request()):
+        if instance is None or not same_launch(instance.request, self._request()):
             return
         coming = self.incoming
-        if coming is not None and not _same_launch(coming.request, self._request()):
+        if coming is not None and not same_launch(coming.request, self._request()):
             self._begin("up", lambda: self._replace("taken back"))
         elif instance.serving and coming is None:
             instance.last_error = None
@@ -103,12 +105,16 @@ class Replica:
         self._history.clear()
         self.failed_files = None
 
-    def hurry(self) -> bool:
-        """A request waits: end a restart delay early, where that is still allowed (07 §9.6)."""
-        if self._history.may_start_early:
+    def ask(self) -> None:
+        """A request came while the next try waits: that one is worth it."""
+        self._is_asked_for = True
+
+    def hurry(self, *, by_command: bool = False) -> bool:
+        """End a delay early for a command, or a request where it may (07 §9.6); none may drive downloads."""
+        early = self._history.may_start_early and self.failed_in is not State.FETCHING
+        if early or by_command:
             self._hurry.set()
-            return True
-        return False
+        return early or by_command
 
     async def settled(self) -> None:
         """Wait until no operation runs."""
@@ -121,6 +127,11 @@ class Replica:
         if self.busy:
             return self._aim == "up"
         return self.current is not None and self.current.state in UP_OR_COMING
+
+    @property
+    def refused_start(self) -> bool:
+        """The last failure was found without a process, so looking again is cheap."""
+        return self.failed_in in (State.FETCHING, State.PLANNING)
 
     @property
     def going(self) -> bool:
@@ -136,7 +147,7 @@ class Replica:
     def serves_wanted(self) -> bool:
         """Whether a ready instance runs with the request as it is now."""
         instance = self.current
-        return instance is not None and instance.serving and _same_launch(instance.request, self._request())
+        return instance is not None and instance.serving and same_launch(instance.request, self._request())
 
     def views(self) -> tuple[InstanceView, ...]:
         """Snapshots of both instances, the serving one first."""
@@ -173,7 +184,7 @@ class Replica:
     async def _start(self, cause: str, *, restarts: int = 0) -> None:
         old = self.current
         if old is not None and old.running is not None:
-            if self._call_off(old) and _same_launch(old.request, self._request()):
+            if self._call_off(old) and same_launch(old.request, self._request()):
                 return
             await self._stop(Stop("drain", "instance_replaced", cause))
         instance = self.current = self._new(self._request(), restarts)
@@ -195,7 +206,7 @@ class Replica:
                 failure = await self._starting.plan(instance)
                 if failure is None:
                     return await self._launch(instance, last_try=last_try)
-        self._failed(instance, failure, refused=True, last_try=last_try)
+        self._failed(instance, failure, last_try=last_try)
         return False
 
     async def _launch(self, instance: Instance, *, last_try: bool) -> bool:
@@ -207,16 +218,14 @@ class Replica:
             return True
         instance.running = None
         await finish(self._ending.clean(instance))
-        self._failed(
-            instance, climb.result.failure or Failure(INTERNAL_ERROR), refused=False, last_try=last_try
-        )
+        self._failed(instance, climb.result.failure or Failure(INTERNAL_ERROR), last_try=last_try)
         return False
 
     def _ready(self, instance: Instance, running: Running) -> None:
         instance.running = running
         instance.idle_since_s = time.monotonic()
         instance.move(State.READY, "healthy")
-        self.refused_start = False
+        self.failed_in = None
         self._last_good = instance.request
         self._history.started()
         if instance.result is not None:
@@ -230,7 +239,7 @@ class Replica:
         if old is None or not self._call_off(old):
             await self._start(cause)
             return
-        if not unconditional and _same_launch(old.request, self._request()):
+        if not unconditional and same_launch(old.request, self._request()):
             old.last_error = None
             return
         began = time.monotonic()
@@ -263,7 +272,7 @@ class Replica:
     def _can_roll_back(self) -> bool:
         wanted = self._request()
         good = self._last_good
-        return good is not None and wanted.live.rollback and not _same_launch(good, wanted)
+        return good is not None and wanted.live.rollback and not same_launch(good, wanted)
 
     async def _roll_back(self, failed: Instance) -> None:
         """07 §4.6: start what served before, once; the wanted request stays recorded."""
@@ -309,7 +318,7 @@ class Replica:
         instance.last_error = self._voice.exited(instance.last_exit)
         if delay_s is None:
             instance.last_error = self._voice.crash_loop(policy, self._history.count, instance.last_error)
-            self._remember_failure(instance, refused=False)
+            self.failed_files = files_identity(instance.request, instance.plan)
             self._begin("down", lambda: finish(self._ending.bury(instance)))
         else:
             self._begin("up", lambda: self._respawn(instance, delay_s))
@@ -326,21 +335,37 @@ class Replica:
                 await asyncio.wait({hurried}, timeout=left_s)
             finally:
                 hurried.cancel()
+        if self.refused_start:
+            await self._retry(instance)
+            return
         restarts = instance.restarts + 1
         self._voice.respawn(restarts, delay_s)
         await self._start("restart", restarts=restarts)
 
-    def _failed(self, instance: Instance, failure: Failure, *, refused: bool, last_try: bool) -> None:
+    async def _retry(self, instance: Instance) -> None:
+        """Another try of what ended before there was a process: no restart, and never for nobody."""
+        if self._request().live.load == "on-demand" and not self._is_asked_for:
+            instance.move(State.FAILED, "nobody asks for it; the next request tries again")
+            self._changed()
+            return
+        await self._start("another try", restarts=instance.restarts)
+
+    def _failed(self, instance: Instance, failure: Failure, *, last_try: bool) -> None:
         """A start that came to nothing: wait and try again, or give up until something changes.
 
         `last_try`: something else is done about it, such as going back to the settings before.
         """
-        self._remember_failure(instance, refused=refused)
-        retry = failure.retryable and not last_try
-        delay_s = self._history.start_failed(instance.request.live.restart) if retry else None
+        self.failed_in, self._is_asked_for = instance.state, False
+        self.failed_files = files_identity(instance.request, instance.plan)
+        retry, fetching = failure.retryable and not last_try, instance.state is State.FETCHING
+        policy, again = instance.request.live.restart, self._history.failed_starts > 0
+        delay_s = self._history.start_failed(policy, fetching=fetching) if retry else None
         instance.last_error = failure.reason
-        instance.move(State.FAILED if delay_s is None else State.BACKOFF, failure.reason.message)
-        self._voice.failed(failure, refused=refused)
+        if delay_s is None:
+            instance.move(State.FAILED, failure.reason.message)
+        else:
+            instance.move(State.BACKOFF, f"{failure.reason.code}, next try in {delay_s:.0f} s")
+        self._voice.failed(failure, refused=self.refused_start, again=again)
         if delay_s is not None:
             # Not from inside the running operation: it would wait for itself.
             asyncio.get_running_loop().call_soon(self._begin_respawn, instance, delay_s, self.epoch)
@@ -349,10 +374,6 @@ class Replica:
     def _begin_respawn(self, instance: Instance, delay_s: float, epoch: int) -> None:
         if epoch == self.epoch:
             self._begin("up", lambda: self._respawn(instance, delay_s))
-
-    def _remember_failure(self, instance: Instance, *, refused: bool) -> None:
-        self.refused_start = refused
-        self.failed_files = files_identity(instance.request, instance.plan)
 
     # Small parts
 
@@ -376,8 +397,3 @@ class Replica:
 
 async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
     await asyncio.wait(tasks)
-
-
-def _same_launch(one: ModelRequest, other: ModelRequest) -> bool:
-    """Whether two requests differ in live settings at most."""
-    return replace(one, live=other.live) == other

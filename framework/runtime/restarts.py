@@ -8,6 +8,8 @@ from framework.values.request import RestartPolicy
 
 # 07 §9.4: the first restart is immediate, since most crashes happen once; then the wait doubles.
 DELAYS_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+# A download has waited between tries of its own (02 §10), and whoever serves it is spared a hail of requests.
+FETCH_DELAYS_S = (5.0, 10.0, 20.0, 40.0)
 # 07 §9.6: a waiting request may cut short this many waits of a window, or clients would drive a loop.
 EARLY_RESTARTS = 2
 
@@ -30,10 +32,13 @@ class CrashHistory:
             return None
         return delay_s(self.count, policy)
 
-    def start_failed(self, policy: RestartPolicy) -> float:
-        """Note a failed start; the delay before the next one. There is no limit (07 §9.5)."""
+    def start_failed(self, policy: RestartPolicy, *, fetching: bool) -> float:
+        """Note a failed start; the delay before the next one. There is no limit (07 §9.5).
+
+        `fetching`: it came no further than the download of its files.
+        """
         self.failed_starts += 1
-        return delay_s(self.failed_starts, policy)
+        return delay_s(self.failed_starts, policy, FETCH_DELAYS_S if fetching else DELAYS_S)
 
     def started(self) -> None:
         """A start succeeded."""
@@ -55,7 +60,7 @@ class CrashHistory:
         self.failed_starts = 0
 
 
-def delay_s(number: int, policy: RestartPolicy) -> float:
+def delay_s(number: int, policy: RestartPolicy, delays_s: tuple[float, ...] = DELAYS_S) -> float:
     """The wait before the `number`-th restart, counted from 1."""
-    planned = DELAYS_S[number - 1] if number <= len(DELAYS_S) else policy.backoff_max_s
+    planned = delays_s[number - 1] if number <= len(delays_s) else policy.backoff_max_s
     return min(planned, policy.backoff_max_s)

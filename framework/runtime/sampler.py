@@ -130,7 +130,8 @@ def parse_slot(raw: Mapping[str, Any]) -> Slot:
 
 
 def _worth_a_look(instance: Instance) -> bool:
-    if instance.sampled_s is None or instance.leases:
+    if instance.sampled_s is None or instance.leases or instance.sampled_s <= instance.idle_since_s:
+        # Once more after the last request: one that was short may have come and gone between two looks.
         return True
     return any(slot.state != "idle" for slot in instance.slots)
 

@@ -15,6 +15,7 @@ from framework.runtime.engine_client import accepts
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
+from framework.runtime.past import as_asked
 from framework.runtime.replica import Replica
 from framework.runtime.shop import Shop
 from framework.runtime.waiting_room import Wait, Waiter, WaitingRoom
@@ -73,7 +74,7 @@ class Supervisor:
         """The command: as `start`, and no wait after a crash is kept."""
         for replica in self.replicas:
             replica.forget()
-            replica.hurry()
+            replica.hurry(by_command=True)
         self.start(cause)
 
     def replace(self, request: ModelRequest, cause: str) -> None:
@@ -232,11 +233,13 @@ class Supervisor:
         return Wait("load", live.load_timeout_s)
 
     def _hurry(self, backing_off: list[Replica]) -> None:
-        """End a wait before a restart, or tell the client to come back."""
+        """End a wait before the next try, or tell the client to come back."""
         for replica in backing_off:
-            rest_s = replica.current.rest_s if replica.current else 0.0
+            replica.ask()
+            rest_s, reason = (i.rest_s, i.last_error) if (i := replica.current) else (0.0, None)
             if rest_s > SHORT_DELAY_S and not replica.hurry():
-                raise refusals.restarting(self.request.id, rest_s, self._last_error())
+                failed_in = replica.failed_in
+                raise refusals.restarting(self.request.id, rest_s, reason, failed_in=failed_in)
 
     def _queue(self, wait: Wait) -> Waiter:
         limit = self.request.live.max_queue
@@ -343,7 +346,9 @@ class Supervisor:
 
     def view(self) -> ModelView:
         """An immutable snapshot."""
-        instances = tuple(view for replica in self.replicas for view in replica.views())
+        instances = tuple(
+            as_asked(view, self.request) for replica in self.replicas for view in replica.views()
+        )
         states = {instance.state for instance in instances} or {State.STOPPED}
         return ModelView(
             request=self.request,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from framework.models.hub.facts import ResolvedSource, source_text
+from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.runtime.failures import describe_exit
 from framework.telemetry.events import EventLog
 from framework.values.instance import ExitInfo, LoadProgress
@@ -28,6 +29,7 @@ class Voice:
         self._model = model
         self._replica = replica
         self._epoch = epoch
+        self._last_failure: Reason | None = None
 
     def say(
         self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
@@ -93,7 +95,9 @@ class Voice:
             "seconds": attempt.seconds,
             "log": str(attempt.log),
         }
-        self.say("attempt", f"attempt {attempt.n} ({attempt.rung}): {attempt.outcome}", data=data)
+        change = RUNGS.get(attempt.rung, attempt.rung)
+        outcome = OUTCOMES.get(attempt.outcome, attempt.outcome)
+        self.say("attempt", f"attempt {attempt.n}, {change}, {outcome}", data=data)
 
     def ready(self, instance: str, result: LaunchResult, *, pid: int, port: int) -> None:
         """An instance serves; each thing it does not do as planned is told before."""
@@ -124,8 +128,14 @@ class Voice:
         """The replacement was refused before the serving instance was touched."""
         self.say("replacement_failed", failure.reason.message, reason=failure.reason)
 
-    def failed(self, failure: Failure, *, refused: bool) -> None:
-        """A start failed, with (`start_failed`) or without (`refused`) a process."""
+    def failed(self, failure: Failure, *, refused: bool, again: bool = False) -> None:
+        """A start failed, with (`start_failed`) or without (`refused`) a process.
+
+        A refusal that is the same `again` is not told twice: that it was tried is told by the state.
+        """
+        known, self._last_failure = self._last_failure, failure.reason
+        if refused and again and known == failure.reason:
+            return
         data = {"class": failure.reason.code, "detail": failure.detail}
         kind = "refused" if refused else "start_failed"
         self.say(kind, failure.reason.message, reason=failure.reason, data=data)
@@ -157,7 +167,7 @@ class Voice:
         return reason
 
     def respawn(self, restarts: int, delay_s: float) -> None:
-        """A crashed or failed instance is started again."""
+        """The process of an instance crashed, or did not get ready: another one is started."""
         self.say("respawn", f"restart {restarts}", data={"n": restarts, "delay": delay_s})
 
     def drained(self, inflight: int, waited_s: float, cancelled: int) -> None:

@@ -28,6 +28,8 @@ class State(StrEnum):
     STOPPED = "stopped"
 
 
+SERVING = frozenset({State.READY, State.DRAINING, State.STOPPING})
+"""An instance in one of these has served and still has its process."""
 PUBLIC_ORDER = (
     State.READY,
     State.DRAINING,
@@ -109,6 +111,17 @@ class InstanceView:
     """Seconds until the next start while in `backoff`."""
     idle_s: float | None = None
     """Seconds without a request while it serves; None while one runs, or while it does not serve."""
+
+    @property
+    def running(self) -> LaunchResult | None:
+        """What the process turned out to do; None without one, since `result` outlasts it (07 §5.7)."""
+        known = self.state in SERVING and self.result is not None and self.result.outcome == "ready"
+        return self.result if known else None
+
+    @property
+    def granted(self) -> LaunchPlan | None:
+        """The plan in force; None of a stopped instance, whose `plan` is of its last start."""
+        return None if self.state is State.STOPPED else self.plan
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,10 @@ INVISIBLE = (
 )
 HIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f{INVISIBLE}]")
 HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 BYTE_LIMIT, SHORT_LIMIT = 0xFF, 0xFFFF
+# How the system's names are decoded: a byte that is no UTF-8 becomes 0xDC00 and itself.
+ESCAPED_BYTE, LAST_ESCAPED_BYTE = 0xDC80, 0xDCFF
 
 
 def visible(text: str) -> str:
@@ -29,8 +32,18 @@ def visible_lines(text: str) -> str:
     return HIDDEN_IN_LINES.sub(_escape, text)
 
 
+def encodable(text: str) -> str:
+    """Text that every encoding takes: a byte of a file's name that is no UTF-8 is shown as `\\xff`.
+
+    Everything else stays. Called where answers and pages are encoded.
+    """
+    return SURROGATE.sub(_escape, text)
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
+    if ESCAPED_BYTE <= code <= LAST_ESCAPED_BYTE:
+        code &= BYTE_LIMIT
     if code <= BYTE_LIMIT:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= SHORT_LIMIT else f"\\U{code:08x}"

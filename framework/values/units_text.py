@@ -65,6 +65,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def whole_number_text(low: int, high: int, unit: str = "") -> str:
+    """`a whole number from 1 to 16,777,216 tokens`: what a setting takes."""
+    return f"a whole number from {low:,} to {high:,} {unit}".rstrip()
+
+
 def rate(tokens_per_s: float | None) -> str:
     """`42.1 tokens/s`; a dash where the engine gave none."""
     return UNKNOWN if tokens_per_s is None else f"{tokens_per_s:,.1f} tokens/s"

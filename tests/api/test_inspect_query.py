@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from framework.api.errors import ApiError
+from framework.api.inspect_notes import InspectSettings
 from framework.api.inspect_query import INSPECT_QUERY, read_settings
-from framework.api.inspection import InspectSettings
 
 
 def test_nothing_asks_for_the_defaults_of_the_engine() -> None:

@@ -299,3 +299,11 @@ async def test_bad_question_for_a_log_is_refused(query: str) -> None:
     async with make_world().client() as client:
         response = await client.get(f"/api/v1/models/chat/logs?{query}")
     assert response.json()["error"]["code"] == "invalid_body"
+
+
+async def test_a_frame_with_bytes_that_are_no_text_is_sent() -> None:
+    async def frames() -> AsyncIterator[str]:
+        yield frame("a\udcff")
+
+    (_, sent) = [text async for text in guarded(frames(), allowed, heartbeat_s=60.0)]
+    assert sent.encode() == b"data: a\\xff\n\n"

@@ -108,3 +108,35 @@ async def test_a_file_that_vanished_says_so(chromium: Browser, tmp_path: Path) -
         (tmp_path / "models" / "tiny-F32.gguf").unlink()
         await page.get_by_role("link", name="tiny-F32.gguf").click()
         await expect(page.get_by_role("heading", level=1)).to_contain_text("Not found")
+
+
+async def test_a_senseless_setting_is_seen_beside_its_field_at_every_width(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    system = make_system(samples.model(), folder=fill(tmp_path))
+    allowed = ("Failed to load resource",)
+    async with serve(system) as url, visit(chromium, scheme="dark", allowed=allowed) as page:
+        await page.goto(f"{url}/files")
+        await page.get_by_role("link", name="tiny-F32.gguf").click()
+        file_url = page.url
+        await page.goto(f"{file_url}?context=100000000")
+        for width in WIDTHS:
+            await page.set_viewport_size({"width": width, "height": 900})
+            await expect(page.get_by_text("from 1 to 16,777,216 tokens")).to_be_visible()
+            assert await overflow_px(page) == 0, f"too wide for {width} px"
+        await page.get_by_role("link", name="Back to the usual settings").click()
+        await expect(page.locator("#file-memory")).to_contain_text("8,192 tokens, 1 slot")
+
+
+async def test_an_odd_setting_is_told_and_taken_back(chromium: Browser, tmp_path: Path) -> None:
+    system = make_system(samples.model(), folder=fill(tmp_path))
+    async with serve(system) as url, visit(chromium) as page:
+        await page.goto(f"{url}/files")
+        await page.get_by_role("link", name="tiny-F32.gguf").click()
+        await expect(page.locator("#file-notes")).to_be_hidden()
+        await page.get_by_label("Context, tokens").fill("16384")
+        await page.get_by_label("Slots").click()
+        await expect(page.locator("#file-notes")).to_contain_text("above the 8,192 tokens")
+        await page.get_by_label("Context, tokens").fill("")
+        await page.get_by_label("Slots").click()
+        await expect(page.locator("#file-notes")).to_be_hidden()

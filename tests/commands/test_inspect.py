@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from framework.api.answers import DevicesAnswer
+from framework.api.inspect_query import read_settings
+from framework.api.shapes import inspect_json
+from framework.hardware.devices import host_memory
+from tests.api.model_folder import fill, model_files
 from tests.commands.conftest import Paddock
+from tests.engines.programs import write_program
 from tests.models.gguf_bytes import STRING, U32, U64, Tensor, gguf, pair
+from tests.support.model_files import write_tiny_gguf
 
 
 @pytest.fixture
@@ -74,7 +82,7 @@ def test_facts_for_people_hold_nothing_that_drives_a_terminal(paddock: Paddock, 
 
 def test_settings_of_a_launch_are_taken(paddock: Paddock, model: Path) -> None:
     flags = ("--context", "4096", "--slots", "2", "--kv-cache", "q8_0:f16", "--ubatch", "256", "--no-unified")
-    more = ("--flash-attn", "off", "--swa-full", "--offload", "3", "--device", "CPU")
+    more = ("--flash-attn", "on", "--swa-full", "--offload", "3", "--device", "CPU")
     assert paddock("inspect", str(model), *flags, *more).code == 0
 
 
@@ -84,8 +92,15 @@ def test_settings_of_a_launch_are_taken(paddock: Paddock, model: Path) -> None:
         (("--kv-cache", "q9_0"), "q8_0"),
         (("--kv-cache", "f16:"), ""),
         (("--flash-attn", "maybe"), "on, off"),
-        (("--slots", "0"), "slots"),
-        (("--context", "many"), "context"),
+        (("--slots", "0"), "a whole number from 1 to 256;"),
+        (("--slots", "257"), "a whole number from 1 to 256;"),
+        (("--context", "many"), "a whole number from 1 to 16,777,216 tokens;"),
+        (("--context", "100000000"), "a whole number from 1 to 16,777,216 tokens;"),
+        (("--ubatch", "0"), "a whole number from 1 to 65,536 tokens;"),
+        (("--offload", "-1"), "a whole number from 0"),
+        (("--device", ""), "--device"),
+        (("--kv-cache", "q8_0", "--flash-attn", "off"), "needs flash attention"),
+        (("--kv-cache", "f16:q4_0", "--flash-attn", "off"), "needs flash attention"),
     ],
 )
 def test_settings_that_are_none_end_with_2(
@@ -93,6 +108,108 @@ def test_settings_that_are_none_end_with_2(
 ) -> None:
     ended = paddock("inspect", str(model), *flags)
     assert (ended.code, clause in ended.err) == (2 if clause else 0, True)
+    assert ("see `paddock inspect --help`" in ended.err) == bool(clause)
+
+
+def test_only_the_value_cache_needs_flash_attention(paddock: Paddock, model: Path) -> None:
+    assert paddock("inspect", str(model), "--kv-cache", "q8_0:f16", "--flash-attn", "off").code == 0
+
+
+@pytest.fixture
+def tiny(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model that was trained for 8,192 tokens, in a folder whose manifest has no engine."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+    return write_tiny_gguf(place / "tiny.gguf")
+
+
+def test_whether_it_fits_is_said_of_this_machine(paddock: Paddock, tiny: Path) -> None:
+    memory = paddock("inspect", str(tiny), "--json").json["memory"]
+    assert (memory["fits"], memory["budget_bytes"].keys()) == (True, {"CPU"})
+    ended = paddock("inspect", str(tiny))
+    assert "\n  fits\n" in ended.out
+    assert "Memory for 8,192 tokens, 1 slot, KV cache f16, without speculation" in ended.out
+
+
+async def test_command_and_page_agree(paddock: Paddock, tiny: Path) -> None:
+    flags = {"context": "2048", "slots": "2", "kv_cache": "q8_0"}
+    options = [part for name, value in flags.items() for part in (f"--{name.replace('_', '-')}", value)]
+    said = paddock("inspect", str(tiny), *options, "--json").json
+    host = DevicesAnswer((host_memory(),))
+    fill(tiny.parent)
+    files = model_files(tiny.parent, devices=host)
+    listed = next(file for file in (await files.list()).files if file.path.name == "tiny-F32.gguf")
+    view = await files.inspect(listed.id, read_settings(flags))
+    assert view.inspection is not None
+    shown = inspect_json(view.inspection)
+    for document in (said, shown):
+        document["memory"].pop("budget_bytes")  # what is free changes from one moment to the next
+    assert (said["memory"], said["reasons"]) == (shown["memory"], shown["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        (("--context", "16384"), "context_above_training"),
+        (("--device", "GPU0"), "no_such_device"),
+        (("--offload", "5"), "offload_without_gpu"),
+        (("--context", "512", "--slots", "256"), "slot_context_small"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_launch_would_take_otherwise_is_told(
+    paddock: Paddock, tiny: Path, flags: tuple[str, ...], code: str
+) -> None:
+    ended = paddock("inspect", str(tiny), *flags, "--json")
+    (reason,) = ended.json["reasons"]
+    assert (ended.code, reason["code"], reason["severity"]) == (0, code, "warning")
+    assert reason["message"] in paddock("inspect", str(tiny), *flags).out
+
+
+@pytest.mark.parametrize(
+    "flags", [("--context", "8192"), ("--offload", "0"), ("--device", "CPU")], ids=" ".join
+)
+def test_ordinary_settings_are_not_remarked_on(paddock: Paddock, tiny: Path, flags: tuple[str, ...]) -> None:
+    assert paddock("inspect", str(tiny), *flags, "--json").json["reasons"] == []
+
+
+def test_a_device_of_the_manifests_engine_is_known(paddock: Paddock, tiny: Path, place: Path) -> None:
+    lines = "Available devices:\n  CUDA0: A card (24000 MiB, 23000 MiB free)"
+    engine = write_program(place / "engine" / "llama-server", f"echo {shlex.quote(lines)}")
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write(f'[engines.default]\nbinary = "{engine}"\n')
+    document = paddock("inspect", str(tiny), "--device", "CUDA0", "--json").json
+    assert (document["memory"]["fits"], document["reasons"]) == (True, [])
+    assert document["memory"]["budget_bytes"].keys() == {"CUDA0", "CPU"}
+
+
+def test_facts_have_names_and_units(paddock: Paddock, tiny: Path) -> None:
+    lines = [" ".join(line.split()) for line in paddock("inspect", str(tiny)).out.splitlines()]
+    assert "Trained context 8,192 tokens" in lines
+    assert any(line.startswith("Weights ") and line.endswith("iB") for line in lines)
+    assert any(line.startswith("Attention heads ") and line.endswith((" heads", " head")) for line in lines)
+
+
+def test_a_missing_file_is_a_matter_of_the_path(paddock: Paddock, tmp_path: Path) -> None:
+    said = paddock("inspect", str(tmp_path / "no.gguf")).err
+    assert "correct the path" in said
+    assert "source" not in said
+
+
+def test_an_endless_name_is_cut_off(
+    paddock: Paddock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "long.gguf"
+    texts = ("general.name", "general.size_label", "tokenizer.ggml.model", "general.source.url")
+    path.write_bytes(
+        gguf(
+            pair("general.architecture", STRING, "a" * 100_000),
+            *(pair(key, STRING, "x" * 100_000) for key in texts),
+            tensors=(Tensor("token_embd.weight", (64, 4)),),
+            data=1024,
+        )
+    )
+    assert len(paddock("inspect", str(path), "--json").out) < 10_000
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,26 @@ def test_doctor_is_content_with_a_good_place(paddock: Paddock, engine: Path) -> 
     }
 
 
+@pytest.mark.parametrize(("offline", "mark", "code"), [("0", "note ", 0), ("1", "FAULT", 1)])
+def test_doctor_tells_which_models_are_not_downloaded(
+    paddock: Paddock,
+    engine: Path,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    offline: str,
+    mark: str,
+    code: int,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", offline)
+    monkeypatch.setenv("HF_HOME", str(place / "hf"))
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('\n[models.far]\nsource = "hf:org/far-GGUF:Q4_K_M"\n')
+    ended = paddock("doctor")
+    assert ended.code == code, ended.out
+    assert f"{mark} model far" in ended.out
+    assert "paddock pull far" in ended.out
+
+
 def faults(document: Any) -> dict[str, Any]:
     """The reasons of all checks that are not ok, by name."""
     return {check["name"]: check["reason"] for check in document["checks"] if not check["ok"]}

@@ -151,6 +151,26 @@ def test_an_engine_that_dies_leaves_the_plan_as_computed(
     assert instance["granted"] is not None
 
 
+def test_the_context_is_printed_as_tokens(paddock: Paddock, place: Path, wrapper: Path, declare: Any) -> None:
+    write_program(wrapper, f'case "$1" in --help) cat {HELP};; esac')
+    declare(str(place / "tiny.gguf"), context=16384, slots=2)
+    rows = [line.split() for line in paddock("plan").out.splitlines()]
+    assert ["context", "16,384", "tokens", "16,384", "tokens"] in rows
+    assert ["slots", "2", "2"] in rows
+
+
+def test_replicas_of_an_engine_that_failed_are_not_measured_again(
+    paddock: Paddock, place: Path, wrapper: Path, declare: Any
+) -> None:
+    note = f'echo "$$ $*" >> {place}/starts'
+    write_program(wrapper, f'{note}\ncase "$1" in --help) cat {HELP};; --list-devices) ;; *) exit 3;; esac')
+    declare(str(place / "tiny.gguf"), replicas=4)
+    ended = paddock("plan", "--measure", "--json")
+    codes = [[reason["code"] for reason in one["reasons"]] for one in ended.json["instances"]]
+    assert [found.count("measure_failed") for found in codes] == [1] * 4
+    assert (ended.code, len(dry_runs(place))) == (1, 1)
+
+
 @pytest.fixture
 def hub(place: Path, declare: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubStandIn]:
     """A stand-in with a model of 4.6 GiB, which is mostly a hole, a smaller variant and a projector."""

@@ -82,6 +82,16 @@ def test_status_shows_how_far_a_load_is(paddock: Paddock, server: Running) -> No
     assert "starting 25% (1 MiB of 4 MiB)" in paddock("status").out
 
 
+def test_status_shows_nothing_of_the_last_start_of_a_stopped_model(paddock: Paddock, server: Running) -> None:
+    stopped = samples.instance(state=State.STOPPED, pid=None, slots=(), inflight=0, last_error=None)
+    server.world.fleet.models["chat"] = samples.model("chat", stopped, state=State.STOPPED)
+    out = paddock("status").out
+    line = next(line for line in out.splitlines() if line.startswith("chat "))
+    assert "4096" not in line
+    assert "ngram-mod" not in line
+    assert "Less than asked." not in out
+
+
 def test_status_shows_the_errors_of_the_manifest(paddock: Paddock, server: Running) -> None:
     server.world.services.current.problems = (PROBLEM,)
     out = paddock("status").out

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from framework.api.inspection import Inspection, InspectSettings
+from framework.api.inspect_notes import InspectSettings
+from framework.api.inspection import Inspection
 from framework.api.model_files import FilesAnswer, FileView, ModelFile
-from framework.dashboard.pages.file import FilePage, file_page
+from framework.dashboard.pages.file import AskedSettings, FilePage, file_page
 from framework.dashboard.pages.files import FilesPage, files_page
 from framework.dashboard.pages.shell import Shell
 from framework.models.companions import Companions
@@ -75,9 +76,23 @@ def view_page(
     file: ModelFile,
     inspection: Inspection | None = None,
     settings: InspectSettings = InspectSettings(),  # noqa: B008 - a frozen value
+    faults: Mapping[str, str] | None = None,
 ) -> FilePage:
     """The page of a file."""
-    return file_page(shell, FileView(file, inspection), settings, ("CUDA0", "CPU"), "/api/v1/files/x/inspect")
+    asked = AskedSettings(settings, texts_of(settings), faults or {})
+    return file_page(shell, FileView(file, inspection), asked, ("CUDA0", "CPU"), "/api/v1/files/x/inspect")
+
+
+def texts_of(settings: InspectSettings) -> dict[str, str]:
+    """The settings as an address has them."""
+    given = {
+        "context": settings.context,
+        "slots": settings.slots,
+        "ubatch": settings.ubatch,
+        "offload": settings.gpu_layers,
+        "device": settings.device,
+    }
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def file_pages(shell: Shell) -> Iterator[tuple[str, str, object]]:
@@ -93,6 +108,9 @@ def file_pages(shell: Shell) -> Iterator[tuple[str, str, object]]:
     yield "file-shards", "file.html", view_page(shell, unnamed, bare)
     yield "file-projector", "file.html", view_page(shell, PROJECTOR, inspection_of(PROJECTOR))
     yield "file-broken", "file.html", view_page(shell, BROKEN)
+    odd = replace(bare, memory_reasons=(Reason("no_such_device", "No GPU0.", "Name another.", "warning"),))
+    yield "file-odd-settings", "file.html", view_page(shell, TINY, odd)
+    yield "file-senseless", "file.html", view_page(shell, TINY, bare, asked, {"context": "context: no."})
 
 
 def hostile_file_pages(shell: Shell, text: str) -> Iterator[tuple[str, str, object]]:
@@ -103,5 +121,7 @@ def hostile_file_pages(shell: Shell, text: str) -> Iterator[tuple[str, str, obje
     yield "files", "files.html", list_page(shell, file, replace(file, fault=reason))
     memory = fits.fit_of(fits.line(text, text, MIB), fits=None)
     settings = InspectSettings(device=text)
-    yield "file", "file.html", view_page(shell, file, inspection_of(file, text, memory), settings)
+    inspection = replace(inspection_of(file, text, memory), memory_reasons=(reason,))
+    yield "file", "file.html", view_page(shell, file, inspection, settings)
+    yield "file-senseless", "file.html", view_page(shell, file, inspection, settings, {"context": text})
     yield "file-broken", "file.html", view_page(shell, replace(file, fault=reason))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from framework.dashboard.pages.compare import CompareRow, compare_table
-from framework.values.instance import InstanceView
-from framework.values.plan import FitPlan
+from framework.values.instance import InstanceView, State
+from framework.values.plan import FitPlan, SpecDecision
 from framework.values.request import ModelRequest
 from tests.dashboard import samples
 
@@ -31,6 +31,26 @@ def test_an_automatic_context_cannot_differ() -> None:
     asked = samples.request(n_ctx=0)
     found = row("Context", asked, running(asked, plan={"context": 0}, context=8192))
     assert (found.asked, found.granted, found.differs) == ("automatic", "what fits", False)
+
+
+@pytest.mark.parametrize("state", [State.STOPPED, State.BACKOFF, State.FAILED])
+def test_nothing_runs_without_a_process(state: State) -> None:
+    asked = samples.request()
+    over = samples.instance(asked, state, plan=samples.plan(asked), result=samples.result())
+    assert {row.running for row in compare_table("t", asked, over).rows} == {"\u2013"}
+
+
+def test_a_stopped_model_was_granted_nothing() -> None:
+    asked = samples.request()
+    over = samples.instance(asked, State.STOPPED, plan=samples.plan(asked), result=samples.result())
+    assert {row.granted for row in compare_table("t", asked, over).rows} == {"\u2013"}
+
+
+def test_modes_of_speculation_are_told_in_words() -> None:
+    asked = samples.request()
+    spec = SpecDecision("auto", "default")
+    found = row("Speculation", asked, running(asked, plan={"spec": spec}, speculation="default"))
+    assert (found.asked, found.granted) == ("automatic", "the engine's own default")
 
 
 def test_fewer_slots_differ() -> None:

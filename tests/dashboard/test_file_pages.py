@@ -146,15 +146,86 @@ async def test_a_file_may_have_any_name(tmp_path: Path, name: bytes) -> None:
         ("/files/0123456789abcdef", 404, "no such model file"),
         ("/files/%2e%2e%2fserve.toml", 404, ""),
         ("/files/" + "x" * 5000, 404, "no such model file"),
-        ("/files/x?context=0", 400, "a whole number from 1"),
-        ("/files/x?slots=many", 400, "a whole number from 1"),
-        ("/files/x?kv_cache=q9", 400, "q8_0"),
+        ("/files/x?context=0", 404, "no such model file"),
     ],
 )
 async def test_what_cannot_be_looked_into(tmp_path: Path, path: str, status: int, said: str) -> None:
     async with browser(system(tmp_path)) as client:
         answer = await client.get(path)
     assert (answer.status_code, said in answer.text) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "said"),
+    [
+        ("context=100000000", "f-context", "a whole number from 1 to 16,777,216 tokens"),
+        ("context=abc", "f-context", "found 'abc'"),
+        ("context=0&slots=2", "f-context", "a whole number from 1"),
+        ("slots=many", "f-slots", "a whole number from 1 to 256"),
+        ("ubatch=-1", "f-ubatch", "a whole number from 1 to 65,536 tokens"),
+        ("offload=x", "f-offload", "a whole number from 0"),
+        ("device=" + "x" * 200, "f-device", "at most 100 characters"),
+        ("kv_cache=q9", "f-cache", "q8_0"),
+        ("kv_cache=q8_0&flash_attn=off", "f-cache", "needs flash attention"),
+        ("flash_attn=maybe", "", "allowed is on, off"),
+    ],
+)
+async def test_a_senseless_setting_is_told_beside_its_field(
+    tmp_path: Path, query: str, field: str, said: str
+) -> None:
+    async with browser(system(tmp_path)) as client:
+        url = url_of(await page(client, "/files"), "tiny-F32.gguf")
+        tree = await page(client, f"{url}?{query}", 400)
+    (fault,) = tree.all("span", role="alert")
+    assert said in fault.text
+    if field:
+        control = tree.one(id=field)
+        assert control.attributes["aria-invalid"] == "true"
+        assert control.attributes["aria-describedby"] == fault.attributes["id"]
+    assert url_of(tree, "Back to the usual settings") == url
+    assert "Not worked out" in tree.one(id="file-memory").text
+    assert "Trained context 8,192 tokens" in tree.one("main").text
+
+
+async def test_every_senseless_setting_is_told(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        url = url_of(await page(client, "/files"), "tiny-F32.gguf")
+        tree = await page(client, f"{url}?context=x&slots=0&unified=2&device=CPU", 400)
+    assert [span.attributes["id"] for span in tree.all("span", role="alert")] == [
+        "f-context-fault",
+        "f-slots-fault",
+        "f-unified-fault",
+    ]
+
+
+async def test_what_was_typed_stays_in_the_form(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        url = url_of(await page(client, "/files"), "tiny-F32.gguf")
+        tree = await page(client, f"{url}?context=100000000&slots=3&device=CUDA0", 400)
+    values = {name: tree.one(id=f"f-{name}").attributes["value"] for name in ("context", "slots", "device")}
+    assert values == {"context": "100000000", "slots": "3", "device": "CUDA0"}
+
+
+async def test_a_script_gets_a_senseless_setting_as_a_notice(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        url = url_of(await page(client, "/files"), "tiny-F32.gguf")
+        headers = {"hx-request": "true", "hx-target": "file-memory"}
+        answer = await client.get(f"{url}?context=abc", headers=headers)
+    assert (answer.status_code, "<form" in answer.text) == (400, False)
+    assert "a whole number from 1 to 16,777,216 tokens" in parse(answer.text).text
+
+
+async def test_odd_settings_are_told_beside_the_memory(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        url = url_of(await page(client, "/files"), "tiny-F32.gguf")
+        notes = (await page(client, f"{url}?context=16384&offload=5")).one(id="file-notes")
+        headers = {"hx-request": "true", "hx-target": "file-memory"}
+        part = parse((await client.get(f"{url}?context=16384", headers=headers)).text)
+        usual = (await page(client, url)).one(id="file-notes")
+    assert "above the 8,192 tokens" in notes.text
+    assert "no GPU to put them on" in notes.text
+    assert "above the 8,192 tokens" in part.one(id="file-notes").text
+    assert ("hidden" in usual.attributes, "hidden" in notes.attributes) == (True, False)
 
 
 async def test_a_file_that_is_gone_since_the_list_is_a_page_of_its_own(tmp_path: Path) -> None:
@@ -168,6 +239,7 @@ async def test_without_any_file_the_page_says_what_to_do(tmp_path: Path) -> None
     async with browser(make_system(folder=tmp_path)) as client:
         tree = await page(client, "/files")
     assert "No model file was found" in tree.text
+    assert "models does not exist" in " ".join(tree.text.split())
     assert str(tmp_path / "models") in tree.text
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from framework.dashboard.pages.model import body_fragment, gone_fragment, head_of, sections_of
 from framework.dashboard.updates import Sent, Whole
 from framework.values.instance import ModelView, State
-from tests.dashboard import samples
-from tests.dashboard.renders import model_page
+from tests.dashboard import fits, samples
+from tests.dashboard.renders import OPERATOR, model_page, templates
 
 
 def sent_for(before: ModelView, after: ModelView) -> list[str]:
@@ -28,6 +28,30 @@ def test_a_model_without_instance_shows_what_was_asked() -> None:
     assert section.process is None
     assert section.compare.rows[0].asked == "4,096 tokens"
     assert (section.slots.cells, section.slots.absent) == ((), "")
+
+
+def test_asked_is_what_the_manifest_says_now() -> None:
+    running = samples.instance(samples.request(n_ctx=8192))
+    (section,) = sections_of(samples.model(asked=samples.request(n_ctx=4096), instances=(running,)))
+    assert section.compare.rows[0].asked == "4,096 tokens"
+
+
+def test_memory_of_a_stopped_model_is_that_of_its_last_start() -> None:
+    asked = samples.request()
+    over = samples.instance(asked, State.STOPPED, plan=samples.plan(asked, fit=fits.ON_HOST))
+    view = samples.model(asked=asked, state=State.STOPPED, instances=(over,))
+    (section,) = sections_of(view)
+    assert section.memory.of_last_start
+    html = templates().page("model.html", model_page(view), OPERATOR)
+    assert "of its last start, for 8,192 tokens" in html
+
+
+def test_a_stopped_model_explains_nothing_of_its_last_start() -> None:
+    asked = samples.request()
+    result = samples.result(degradations=(samples.CONTEXT_CUT,))
+    over = samples.instance(asked, State.STOPPED, plan=samples.plan(asked), result=result)
+    (section,) = sections_of(samples.model(asked=asked, state=State.STOPPED, instances=(over,)))
+    assert section.reasons.reasons == ()
 
 
 def test_serving_and_replacement_are_told_apart() -> None:

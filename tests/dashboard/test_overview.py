@@ -73,16 +73,26 @@ def test_what_the_state_does_not_say_is_a_flag(fields: dict[str, object], flag: 
 
 
 def test_counts_cover_all_models_whatever_is_shown() -> None:
-    views = (samples.model(), samples.loading(), samples.failed(), samples.model("b", State.STOPPED))
+    stopped, retrying = samples.model("b", State.STOPPED), samples.model("c", State.BACKOFF)
+    views = (samples.model(), samples.loading(), samples.failed(), stopped, retrying)
     summary = summary_of(views, "failed", manifest())
     assert [(group.key, group.models, group.chosen) for group in summary.groups] == [
-        ("", 4, False),
+        ("", 5, False),
         ("ready", 1, False),
         ("loading", 1, False),
+        ("waiting", 1, False),
         ("failed", 1, True),
         ("stopped", 1, False),
     ]
     assert (summary.in_flight, summary.waiting, summary.tokens_per_s) == (2, 3, 41.27)
+
+
+def test_a_row_of_a_stopped_model_shows_what_is_asked_now() -> None:
+    asked = samples.request(n_ctx=4096, slots=2)
+    plan, result = samples.plan(asked, slots=8), samples.result(context=8192)
+    over = samples.instance(asked, State.STOPPED, plan=plan, result=result)
+    row = row_of(samples.model(asked=asked, state=State.STOPPED, instances=(over,)), "/")
+    assert (row.context, row.slots, row.speculation) == ("4,096 tokens", "2 slots", "auto")
 
 
 def test_a_filter_shows_only_its_models_and_buttons_lead_back_to_it() -> None:

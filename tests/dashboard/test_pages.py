@@ -70,7 +70,7 @@ async def test_a_part_is_what_the_page_shows_at_the_same_address(path: str, targ
         pytest.param("/events?since=\u00b2", 400, "since: found", id="digit of another kind"),
         pytest.param("/events?before=-1", 400, "a whole number from 0", id="negative"),
         pytest.param("/events?kind=reday", 400, "allowed is", id="unknown kind"),
-        pytest.param("/?state=raedy", 400, "ready, loading, failed, stopped", id="unknown state"),
+        pytest.param("/?state=raedy", 400, "ready, loading, waiting, failed, stopped", id="unknown state"),
         pytest.param("/models/smollm2?replica=-1", 400, "a whole number from 0", id="negative replica"),
         pytest.param("/models/smollm2?replica=7", 404, "it has 0", id="unknown replica"),
         pytest.param("/models/a%0Ab", 404, "There is no model", id="line end in a name"),

@@ -54,7 +54,13 @@ def test_a_state_of_another_engine_is_shown_as_it_calls_it() -> None:
 
 @pytest.mark.parametrize(("age_s", "shown_s"), [(4.9, None), (7.2, 5.0), (63.0, 60.0)])
 def test_an_old_sample_says_so_in_coarse_steps(age_s: float, shown_s: float | None) -> None:
-    assert cell(samples.slot(stale_s=age_s)).stale_s == shown_s
+    assert cell(samples.busy_slot(stale_s=age_s)).stale_s == shown_s
+
+
+@pytest.mark.parametrize(("in_flight", "shown_s"), [(0, None), (1, 720.0)], ids=["at rest", "at work"])
+def test_an_idle_slot_is_as_it_was_unless_something_runs(in_flight: int, shown_s: float | None) -> None:
+    idle = samples.instance(samples.request(), slots=(samples.slot(stale_s=723.0),), inflight=in_flight)
+    assert slot_grid("s", idle).cells[0].stale_s == shown_s
 
 
 def test_an_engine_without_slot_facts_is_no_error() -> None:

@@ -197,3 +197,19 @@ async def test_a_program_that_cannot_be_started_is_a_reason(tmp_path: Path) -> N
     plan = plan_of(tmp_path, [])
     plan.engine.entry.unlink()
     assert (await refusal(plan))[0] == "measure_failed"
+
+
+GPU_ROW = "0.1 I common_memory_breakdown_print: |   - EVIL9 (x) | 100 = 50 + (30 = 10 + 10 + 10) + 20 |"
+
+
+@pytest.mark.parametrize(("listed", "accepted"), [(["CUDA0"], False), (["EVIL9"], True), (None, True)])
+async def test_an_answer_about_a_device_that_is_not_listed_is_none(
+    tmp_path: Path, listed: list[str] | None, accepted: bool
+) -> None:
+    plan = plan_of(tmp_path, [START, TABLE[0], GPU_ROW, *TABLE[1:], FINE])
+    if accepted:
+        assert len((await measure(plan, listed=listed)).asked) == 2
+        return
+    with pytest.raises(NotMeasured) as caught:
+        await measure(plan, listed=listed)
+    assert caught.value.reason.evidence["device"] == "EVIL9"

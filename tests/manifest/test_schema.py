@@ -78,7 +78,7 @@ def test_the_schema_is_a_fresh_value_each_time() -> None:
     ("table", "path", "text"),
     [
         ("ModelTable", ("slots",), "a whole number from 1 to 256"),
-        ("ModelTable", ("context",), '"auto" or a whole number from 1 to 16777216'),
+        ("ModelTable", ("context",), '"auto" or a whole number from 1 to 16,777,216'),
         ("ModelTable", ("rollback",), "true or false"),
         ("ModelTable", ("load",), '"at-start", "on-demand" or "manual"'),
         ("ModelTable", ("aliases",), "a list of texts"),

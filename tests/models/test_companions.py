@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from framework.models.companions import (
+    MOST_SHOWN,
     Companions,
     choose_projector,
     families,
@@ -147,3 +148,13 @@ def test_a_drafter_with_another_vocabulary_is_not_used(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_listed_has_no_companions(tmp_path: Path) -> None:
     assert find_companions(tmp_path / "gone" / "m.gguf", read_tensors(tmp_path), read_tensors) == Companions()
+
+
+def test_of_very_many_files_that_do_not_suit_some_are_named(tmp_path: Path) -> None:
+    main = model(tmp_path / "m.gguf")
+    for number in range(300):
+        (tmp_path / f"mmproj-{number}.gguf").write_bytes(b"broken")
+    *named, more = beside(main).reasons
+    assert len(named) == MOST_SHOWN
+    assert more.evidence["more"] == 300 - MOST_SHOWN
+    assert "297 more" in more.message

@@ -8,6 +8,7 @@ import pytest
 
 from framework.models.companions import Companions
 from framework.models.facts import FactsReader
+from framework.models.gguf_header import TEMPLATE_LIMIT_BYTES
 from framework.models.header_cache import HeaderCache
 from framework.values.reason import Refused
 from tests.models.gguf_bytes import Q4_0_TENSOR, STRING, U32, Tensor, gguf, pair
@@ -81,3 +82,15 @@ def test_a_shard_that_disappears_is_noticed(tmp_path: Path, reader: FactsReader)
     (tmp_path / "m-00002-of-00002.gguf").unlink()
     with pytest.raises(Refused, match="are missing"):
         reader.read(tmp_path / "m-00001-of-00002.gguf")
+
+
+def test_a_template_that_is_too_large_is_known_to_be_there_and_not_kept(
+    tmp_path: Path, reader: FactsReader
+) -> None:
+    text = pair("tokenizer.chat_template", STRING, "{% if tools %}" + "a" * TEMPLATE_LIMIT_BYTES)
+    (path := tmp_path / "m.gguf").write_bytes(gguf(pair("general.architecture", STRING, "llama"), text))
+    facts = reader.read(path)
+    assert (facts.header.chat_template, facts.header.template_bytes) == (None, TEMPLATE_LIMIT_BYTES + 14)
+    assert not facts.template.supports_tools
+    assert [note.code for note in facts.files.notes] == ["template_too_large"]
+    assert reader.read(path, template="{% if tools %}").files.notes == ()

@@ -2,7 +2,16 @@
 
 import pytest
 
-from framework.models.gguf_fields import ARCHITECTURE, GgufHeader, Pairs, header_of
+from framework.models.gguf_fields import (
+    ARCHITECTURE,
+    ORIGIN_KEYS,
+    TEMPLATE,
+    TEXT_FIELDS,
+    TEXT_LIMIT,
+    GgufHeader,
+    Pairs,
+    header_of,
+)
 
 
 def header(architecture: str, **numbers: int) -> GgufHeader:
@@ -27,3 +36,31 @@ def test_layers_that_take_in_features_of_a_picture() -> None:
 def test_whether_attention_and_feed_forward_part_read_the_same() -> None:
     pairs = Pairs(texts={ARCHITECTURE: "gptneox"}, flags={"gptneox.use_parallel_residual": True})
     assert header_of(pairs).has_parallel_residual is True
+
+
+LONG = "x" * 3_000_000
+
+
+@pytest.mark.parametrize("field", TEXT_FIELDS)
+def test_a_text_for_people_has_a_limit(field: str) -> None:
+    found = getattr(header_of(Pairs(texts={TEXT_FIELDS[field]: LONG})), field)
+    assert (found[:-1], found[-1]) == ("x" * TEXT_LIMIT, "\u2026")
+
+
+@pytest.mark.parametrize("field", TEXT_FIELDS)
+def test_a_text_within_the_limit_is_kept(field: str) -> None:
+    assert getattr(header_of(Pairs(texts={TEXT_FIELDS[field]: "x" * TEXT_LIMIT})), field) == "x" * TEXT_LIMIT
+
+
+def test_an_endless_architecture_is_cut_off_and_still_names_its_keys() -> None:
+    found = header_of(Pairs(texts={ARCHITECTURE: LONG}, numbers={f"{LONG}.block_count": 4}))
+    assert (len(found.architecture or ""), found.n_layers) == (TEXT_LIMIT + 1, 4)
+
+
+@pytest.mark.parametrize("field", ORIGIN_KEYS)
+def test_an_endless_origin_is_none(field: str) -> None:
+    assert getattr(header_of(Pairs(texts={ORIGIN_KEYS[field]: LONG})).origin, field) is None
+
+
+def test_a_template_is_kept_whole() -> None:
+    assert header_of(Pairs(texts={TEMPLATE: LONG})).chat_template == LONG

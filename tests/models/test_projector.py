@@ -11,6 +11,7 @@ from framework.models.companions import Companion
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
 from framework.models.hub.facts import ResolvedSource
+from framework.models.hub.pins import note_no_projector
 from framework.models.projector import launch_projector
 from framework.values.reason import Refused
 from framework.values.request import ModelSource
@@ -50,8 +51,19 @@ def test_the_one_beside_the_model_is_found(main: Path, reader: FactsReader) -> N
     assert launch_projector("auto", local(main), reader.read(main), reader) == Companion(path)
 
 
-def test_without_one_the_model_serves_text(main: Path, reader: FactsReader) -> None:
-    assert launch_projector("auto", local(main), reader.read(main), reader) == Companion()
+def test_without_one_the_model_serves_text_and_says_so(main: Path, reader: FactsReader) -> None:
+    found = launch_projector("auto", local(main), reader.read(main), reader)
+    assert (found.path, [reason.code for reason in found.reasons]) == (None, ["projector_not_found"])
+
+
+def test_a_repository_that_was_asked_and_has_none_is_told(tmp_path: Path, reader: FactsReader) -> None:
+    snapshot = tmp_path / "models--o--r" / "snapshots" / ("a" * 40)
+    snapshot.mkdir(parents=True)
+    main = write_model(snapshot / "gemma-3.gguf")
+    assert launch_projector("auto", of_a_hub(main, None), reader.read(main), reader) == Companion()
+    note_no_projector(main)
+    found = launch_projector("auto", of_a_hub(main, None), reader.read(main), reader)
+    assert [reason.code for reason in found.reasons] == ["projector_not_found"]
 
 
 def test_one_of_another_model_is_left_out_with_the_reason(main: Path, reader: FactsReader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -152,7 +153,7 @@ def test_an_engine_that_will_take_more_than_is_free_is_told_of() -> None:
 
 
 def test_weights_that_do_not_fit_into_host_memory_are_read_again_and_again() -> None:
-    found = plan("-c 4096 --no-repack", hardware(0.0, 3.0, host_total_gib=4.0))
+    found = plan("-c 4096 --no-repack --cache-ram 0", hardware(0.0, 3.0, host_total_gib=4.0))
     assert found.fit.fits
     assert codes(found) == ["model_exceeds_memory"]
 
@@ -234,3 +235,43 @@ def test_a_header_that_says_next_to_nothing_is_planned_without_a_crash() -> None
     facts = ModelMemory(ModelShape(architecture="unheard-of", context_length=4096), TensorTable())
     found = plan_launch_memory(read_line(AUTO.split(), {}), facts, hardware(14.0))
     assert found.fit.context == 4096
+
+
+GROWING = "-c 4096 --parallel 1"
+
+
+def test_what_grows_beyond_what_can_be_used_is_told_with_the_bound_that_would_do() -> None:
+    found = plan(GROWING, hardware(0.0, 10.0))
+    (reason,) = found.reasons
+    assert (found.fit.fits, reason.code, reason.severity) == (True, "memory_may_grow", "info")
+    assert "prompt cache" in reason.message
+    bound = re.search(r'engine_args = \["--cache-ram", "([0-9]+)"\]', reason.remedy)
+    assert bound is not None
+    assert int(bound[1]) > 0
+    assert codes(plan(f"{GROWING} --cache-ram {bound[1]}", hardware(0.0, 10.0))) == []
+
+
+def test_where_no_prompt_cache_has_room_none_is_advised() -> None:
+    needed = plan(GROWING, hardware(0.0, 10.0)).fit.needed_bytes("CPU")
+    (reason,) = plan(GROWING, hardware(0.0, (needed + 100 * MIB) / GIB)).reasons
+    assert '["--cache-ram", "0"]' in reason.remedy
+
+
+@pytest.mark.parametrize("gib", [3.0, 64.0], ids=["does not fit at all", "has room for all"])
+def test_what_grows_is_not_told_where_it_does_not_matter(gib: float) -> None:
+    assert "memory_may_grow" not in codes(plan(GROWING, hardware(0.0, gib)))
+
+
+@pytest.mark.parametrize(
+    ("line", "each", "enough"),
+    [("-c 512 --parallel 256", 2, "65,536"), ("-c 1", 1, "256"), ("-c 512 --parallel 4", 128, "1,024")],
+)
+def test_slots_with_next_to_no_context_are_told(line: str, each: int, enough: str) -> None:
+    (reason,) = plan(line, hardware()).reasons
+    assert (reason.code, reason.severity) == ("slot_context_small", "warning")
+    assert reason.evidence["slot_tokens"] == each
+    assert f"at least {enough} tokens" in reason.remedy
+
+
+def test_a_block_of_cells_for_each_slot_is_enough() -> None:
+    assert codes(plan("-c 1024 --parallel 4", hardware())) == []

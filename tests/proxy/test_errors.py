@@ -125,3 +125,8 @@ def test_a_fault_of_ours_shows_nothing_but_the_id() -> None:
     body = json.loads(envelope(internal_error("req-1"), "req-1"))["error"]
     assert (body["code"], body["type"]) == ("internal_error", "server_error")
     assert "req-1" in body["message"]
+
+
+def test_an_error_about_a_file_of_any_name_can_be_sent() -> None:
+    error = ProxyError("model_not_found", "There is no a\udcff.gguf.")
+    assert "a\\xff.gguf" in json.loads(envelope(error, "req-1"))["error"]["message"]

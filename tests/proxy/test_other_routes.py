@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from framework.proxy.model_list import room_of
 from framework.proxy.routes import find_endpoint
 from framework.values.manifest import AccessKey
+from tests.dashboard import samples
 from tests.proxy.scripted_engine import USAGE, Call
 from tests.proxy.world import HELLO, World, model
 
@@ -132,6 +135,16 @@ async def test_one_model_is_shown_by_its_alias(world: World) -> None:
 async def test_an_unknown_model_is_not_shown(world: World) -> None:
     call = await world.ask("/v1/models/smoll", method="GET")
     assert (call.status, call.error()["code"]) == (404, "model_not_found")
+
+
+def test_context_and_slots_are_of_the_same_start() -> None:
+    started = samples.request(n_ctx=8192, slots=8)
+    running = samples.instance(
+        started, plan=samples.plan(started), result=samples.result(context=8192, slots=8)
+    )
+    edited = samples.model(asked=samples.request(n_ctx=512, slots=1), instances=(running,), replacing=True)
+    assert room_of(edited) == (8192, 8)
+    assert room_of(replace(edited, instances=())) == (512, 1)
 
 
 async def test_models_of_other_keys_are_not_listed(world: World) -> None:

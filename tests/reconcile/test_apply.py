@@ -76,8 +76,8 @@ async def test_a_good_text_is_applied_and_told_with_counts(bench: Bench) -> None
     assert bench.fleet.applied[-1][1] == [("a", "record"), ("b", "record")]
     assert bench.said("manifest_loaded")[-1] == "generation 2 applied: 1 added, 1 changed, 0 removed"
     assert bench.said("applied")[-2:] == [
-        "record: context 0 -> 1",
-        "record: a new model; it loads on the first request",
+        "noted: context 0 -> 1",
+        "noted: a new model; it loads on the first request",
     ]
 
 

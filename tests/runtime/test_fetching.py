@@ -17,7 +17,7 @@ from framework.runtime.planner import FactPlanner
 from framework.values.instance import State
 from framework.values.manifest import ServerSettings
 from framework.values.reason import Refused
-from framework.values.request import ModelRequest, ModelSource
+from framework.values.request import ModelRequest, ModelSource, RestartPolicy
 from tests.conftest import MakeFake
 from tests.runtime.conftest import FleetRig, changed, request_for
 from tests.support.hub_stand_in import HubStandIn
@@ -113,7 +113,8 @@ async def test_a_hub_that_is_down_is_asked_again(
     hub_rig: FleetRig, hub: HubStandIn, request_hub: ModelRequest
 ) -> None:
     hub.faults.api_status = 503
-    hub_rig.declare(request_hub)
+    soon = replace(request_hub.live, restart=RestartPolicy(backoff_max_s=0.1))
+    hub_rig.declare(replace(request_hub, live=soon))
     waiting = await hub_rig.until("m", State.BACKOFF)
     assert waiting.last_error is not None
     assert waiting.last_error.code == "download_failed"

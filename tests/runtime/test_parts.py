@@ -26,6 +26,11 @@ def test_delays_double_from_zero() -> None:
     assert delays == [0, 1, 2, 4, 8, 16, 32, 60, 60]
 
 
+def test_a_download_waits_seconds_from_its_first_failure() -> None:
+    history, policy = CrashHistory(), RestartPolicy()
+    assert [history.start_failed(policy, fetching=True) for _ in range(6)] == [5, 10, 20, 40, 60, 60]
+
+
 def test_the_sixth_crash_in_the_window_gives_up() -> None:
     history = CrashHistory()
     delays = [history.crashed(at * 10.0, 0.0, POLICY) for at in range(6)]

@@ -22,6 +22,7 @@ RESOLVE = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<fi
 CONTENT = re.compile(r"/content/(?P<sha>[0-9a-f]{64})")
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 PIECE = 16 * 1024
+REDIRECTS = (302,)
 
 
 @dataclass
@@ -62,6 +63,14 @@ class Faults:
     """Content shorter by so many bytes than the listing says, with a matching Content-Length."""
     api_body: bytes = b""
     """Every listing is this page instead, as a captive portal would send it."""
+    api_encoding: str = ""
+    """How `api_body` is said to be packed."""
+    api_endless: int = 0
+    """Every listing has this status and never ends."""
+    api_drip_s: float = 0.0
+    """Every listing comes byte by byte, with such pauses, and never ends."""
+    api_redirect: str = ""
+    """Every listing is said to be there."""
     endless: bool = False
     """Content never ends, and no length is announced."""
     etag: str = ""
@@ -192,7 +201,10 @@ class _Answers(BaseHTTPRequestHandler):
             self._fault(status)
             return
         if body := self.stand_in.faults.api_body:
-            self._send(200, body, {"Content-Type": "text/html"})
+            packed = {"Content-Encoding": encoding} if (encoding := self.stand_in.faults.api_encoding) else {}
+            self._send(200, body, {"Content-Type": "text/html", **packed})
+            return
+        if self._flows_for_ever() or self._leads_away():
             return
         repo = self._readable(name)
         if repo is None:
@@ -202,6 +214,20 @@ class _Answers(BaseHTTPRequestHandler):
         ]
         answer = {"id": name, "sha": repo.commit, "private": repo.private, "siblings": siblings}
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+
+    def _flows_for_ever(self) -> bool:
+        faults = self.stand_in.faults
+        if status := faults.api_endless:
+            where = {"Location": f"{self.stand_in.url}{self.path}x"} if status in REDIRECTS else {}
+            self._pour(b"x" * PIECE, status=status, headers=where)
+        elif pause_s := faults.api_drip_s:
+            self._pour(b" ", pause_s=pause_s)
+        return bool(faults.api_endless or faults.api_drip_s)
+
+    def _leads_away(self) -> bool:
+        if place := self.stand_in.faults.api_redirect:
+            self._send(302, headers={"Location": place})
+        return bool(place)
 
     def _resolve(self, name: str, revision: str, file: str) -> None:
         if status := self.stand_in.faults.resolve_status:
@@ -282,14 +308,18 @@ class _Answers(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
 
-    def _pour(self, data: bytes) -> None:
+    def _pour(
+        self, data: bytes, *, status: int = 200, headers: dict[str, str] | None = None, pause_s: float = 0.0
+    ) -> None:
         """The same bytes again and again, until the client has had enough."""
-        self.send_response(200)
-        self.send_header("Connection", "close")
+        self.send_response(status)
+        for name, value in {**(headers or {}), "Connection": "close"}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.close_connection = True
         while self.command != "HEAD" and not self.stand_in.closing:
             self.wfile.write(data)
+            time.sleep(pause_s)
 
     def _readable(self, name: str) -> Repo | None:
         """The repository, or None when the answer has been given."""

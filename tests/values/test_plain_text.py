@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.values.plain_text import visible, visible_lines
+from framework.values.plain_text import encodable, visible, visible_lines
 
 # Every character that moves or hides text and that no script needs for its letters.
 NAMED = "\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2060\u2064\u2066\u2069\ufeff"
@@ -26,6 +26,7 @@ NAMED = "\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2060\u2064\u2066\u206
         pytest.param("a\u2028b\x85c", "a\\u2028b\\x85c", id="line-separators"),
         pytest.param("a\U000e0041b", "a\\U000e0041b", id="tag-character"),
         pytest.param("a\ud800b", "a\\ud800b", id="lone-surrogate"),
+        pytest.param("a\udcffb", "a\\xffb", id="byte-of-a-file-name"),
         pytest.param("a\tb\nc", "a\\x09b\\x0ac", id="one-line-stays-one-line"),
     ],
 )
@@ -49,3 +50,11 @@ def test_whatever_is_shown_is_one_line_without_controls_and_can_be_sent(text: st
     shown.encode("utf-8")
     assert len(shown.splitlines()) <= 1
     assert not any(unicodedata.category(character) == "Cc" for character in shown)
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_what_is_encodable_stays_as_it_is(text: str) -> None:
+    shown = encodable(text)
+    shown.encode("utf-8")
+    surrogates = any(unicodedata.category(character) == "Cs" for character in text)
+    assert (shown == text) is not surrogates

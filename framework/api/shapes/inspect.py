@@ -9,6 +9,7 @@ from framework.api.shapes.basic import reason_json
 from framework.api.shapes.memory import fit_json
 from framework.models.companions import Companions
 from framework.models.facts import ModelFacts
+from framework.models.gguf_fields import GgufHeader
 from framework.models.origin import repositories
 from framework.models.template_caps import TemplateCapabilities
 
@@ -19,7 +20,7 @@ def inspect_json(inspection: Inspection) -> dict[str, Any]:
     return {
         "facts": _facts_json(facts),
         "files": [{"path": str(file.path), "bytes": file.size} for file in facts.files.files],
-        "template": _template_json(facts.template, facts.header.chat_template),
+        "template": _template_json(facts.template, facts.header),
         "companions": _companions_json(inspection.companions),
         "memory": fit_json(inspection.memory),
         "reasons": [reason_json(reason) for reason in inspection.reasons],
@@ -63,9 +64,9 @@ def _facts_json(facts: ModelFacts) -> dict[str, Any]:
     }
 
 
-def _template_json(template: TemplateCapabilities, text: str | None) -> dict[str, Any]:
+def _template_json(template: TemplateCapabilities, header: GgufHeader) -> dict[str, Any]:
     return {
-        "present": text is not None,
+        "present": header.chat_template is not None or header.template_bytes is not None,
         "reasoning": template.reasoning_style if template.supports_reasoning else "none",
         "always_on": template.reasoning_always_on,
         "efforts": list(template.effort_levels),

@@ -7,13 +7,12 @@ from typing import Any
 from framework.api.shapes.basic import at, optional_reason_json, plain, reason_json
 from framework.api.shapes.plan import asked_speculation, granted_cache_json, instance_plan_json
 from framework.engines.redaction import redact_argv
-from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot, State
-from framework.values.plan import Attempt, LaunchPlan, LaunchResult
+from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot
+from framework.values.plan import Attempt, LaunchPlan
 from framework.values.reason import Reason
 
 # 07 §3.9: the differences at start that count as drift of a running instance.
 DRIFT_CODES = frozenset({"cpu_fallback", "context_lowered"})
-SERVING = frozenset({State.READY, State.DRAINING, State.STOPPING})
 
 
 def instance_json(view: InstanceView) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def slot_json(slot: Slot) -> dict[str, Any]:
 
 def speculation_json(view: InstanceView) -> dict[str, Any]:
     """Asked, resolved and running speculation; what was not measured is null (05 §1)."""
-    plan, result = view.plan, _live_result(view)
+    plan, result = view.plan, view.running
     notes: tuple[Reason, ...] = plan.spec.notes if plan is not None else ()
     return {
         "asked": view.request.spec.mode if plan is None else asked_speculation(plan),
@@ -135,14 +134,8 @@ def exit_json(info: ExitInfo | None) -> dict[str, Any] | None:
     return {"code": info.code, "hard": info.hard, "planned": info.planned, "ready_s": info.seconds_ready}
 
 
-def _live_result(view: InstanceView) -> LaunchResult | None:
-    """What the process turned out to do; it outlasts the process (07 §5.7), which then does nothing."""
-    alive = view.state in SERVING and view.result is not None and view.result.outcome == "ready"
-    return view.result if alive else None
-
-
 def _running_json(view: InstanceView) -> dict[str, Any] | None:
-    result = _live_result(view)
+    result = view.running
     if result is None:
         return None
     return {

@@ -14,6 +14,8 @@ from framework.values.units_text import UNKNOWN, counted
 AUTO = "automatic"
 OFFLOADS = {"auto": "the engine decides", "all": "all layers on the GPU", "none": "nothing on a GPU"}
 """Words for what the plan grants (13 §2)."""
+SPECULATION = {"auto": AUTO, "default": "the engine's own default", "user": "as engine_args say"}
+"""Words for modes whose names say little (05 §1)."""
 
 Texts = tuple[str, str, str]
 """Asked, granted, running."""
@@ -39,9 +41,9 @@ class CompareTable:
 
 
 def compare_table(element: str, request: ModelRequest, instance: InstanceView | None) -> CompareTable:
-    """The table; without a plan nothing was granted, without a result nothing runs."""
-    plan = instance.plan if instance else None
-    result = _ready(instance.result) if instance else None
+    """The table; without a plan nothing was granted, without a process nothing runs."""
+    plan = instance.granted if instance else None
+    result = instance.running if instance else None
     rows = (
         _comparable("Context", *_context(request, plan, result)),
         _comparable("Slots", *_slots(request, plan, result)),
@@ -58,10 +60,6 @@ def _comparable(label: str, asked: str, granted: str, running: str) -> CompareRo
     """A setting whose three columns speak the same language, so that they can differ."""
     known = {text for text in (granted, running) if text != UNKNOWN}
     return CompareRow(label, asked, granted, running, differs=asked != AUTO and bool(known - {asked}))
-
-
-def _ready(result: LaunchResult | None) -> LaunchResult | None:
-    return result if result is not None and result.outcome == "ready" else None
 
 
 def _planned_context(plan: LaunchPlan | None) -> str:
@@ -100,8 +98,9 @@ def _kv_cache(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResu
 
 
 def _speculation(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
-    running = UNKNOWN if result is None else result.speculation or "none"
-    return request.spec.mode, UNKNOWN if plan is None else plan.spec.resolved, running
+    asked, running = request.spec.mode, UNKNOWN if result is None else result.speculation or "none"
+    granted = UNKNOWN if plan is None else plan.spec.resolved
+    return SPECULATION.get(asked, asked), SPECULATION.get(granted, granted), SPECULATION.get(running, running)
 
 
 def _devices(request: ModelRequest, plan: LaunchPlan | None) -> Texts:
@@ -140,5 +139,6 @@ def _engine(request: ModelRequest, plan: LaunchPlan | None, instance: InstanceVi
     if plan is None:
         return asked, UNKNOWN, UNKNOWN
     granted = f"{plan.engine.entry.name}, {plan.engine.origin}"
-    running = f"version {plan.caps.version}" if instance is not None and instance.pid is not None else UNKNOWN
+    has_process = instance is not None and instance.pid is not None
+    running = f"version {plan.caps.version}" if has_process else UNKNOWN
     return asked, granted, running

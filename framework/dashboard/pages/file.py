@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from framework.api.inputs import LONGEST_SHOWN
+from framework.api.inspect_notes import InspectSettings
 from framework.api.inspect_query import MOST_LAYERS
-from framework.api.inspection import Inspection, InspectSettings
+from framework.api.inspection import Inspection
 from framework.api.model_files import FileView
+from framework.api.named_facts import named_abilities, named_facts, plain_text
 from framework.api.shapes import inspect_json
 from framework.dashboard.formats import share
 from framework.dashboard.pages.files import FileRow, row_of
@@ -17,53 +20,10 @@ from framework.dashboard.pages.waterfall import MemorySection, memory_section
 from framework.engines.granted import CACHE_TYPES
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
 from framework.values.reason import Reason
-from framework.values.units_text import counted, size
+from framework.values.units_text import size
 
 MEMORY_ID = "file-memory"
-# What the facts of 13 §3 are called here, and what they count.
-FACTS: Mapping[str, tuple[str, str]] = {
-    "architecture": ("Architecture", ""),
-    "file_type": ("Quantisation", ""),
-    "size_label": ("Size label", ""),
-    "parameters": ("Parameters", "parameter"),
-    "weight_bytes": ("Weights", "byte"),
-    "tensors": ("Tensors", "tensor"),
-    "layers": ("Layers", "layer"),
-    "context_train": ("Trained context", "token"),
-    "sliding_window": ("Sliding window", "token"),
-    "windowed_layers": ("Layers with a window", "layer"),
-    "heads": ("Attention heads", "head"),
-    "kv_heads": ("KV heads", "head"),
-    "key_length": ("Key length", "element"),
-    "value_length": ("Value length", "element"),
-    "embedding": ("Embedding", "element"),
-    "feed_forward": ("Feed forward", "element"),
-    "vocabulary": ("Vocabulary", "token"),
-    "tokenizer": ("Tokenizer", ""),
-    "experts": ("Experts", "expert"),
-    "experts_used": ("Experts at once", "expert"),
-    "latent_rank": ("Latent rank", "element"),
-    "state_size": ("State size", "element"),
-    "prediction_layers": ("Prediction layers", "layer"),
-    "diffusion": ("Diffusion", ""),
-    "vision": ("Sees pictures", ""),
-    "audio": ("Hears sound", ""),
-    "projection": ("Projects to", "element"),
-}
-TEMPLATE: Mapping[str, str] = {
-    "present": "Chat template",
-    "tools": "Tools",
-    "reasoning": "Reasoning",
-    "efforts": "Reasoning efforts",
-    "always_on": "Reasoning always on",
-    "preserve_thinking": "Can keep earlier reasoning",
-}
-# How a template is told to reason (02 §6).
-REASONING = {
-    "enable_thinking": "can be switched on and off",
-    "enable_thinking_effort": "can be switched on and off, and by effort",
-    "reasoning_effort": "by effort",
-}
+NOT_WORKED_OUT = "Not worked out: a setting above makes no sense."
 
 
 @dataclass(frozen=True)
@@ -84,19 +44,30 @@ class TypeRow:
 
 
 @dataclass(frozen=True)
+class AskedSettings:
+    """The settings of the address, as texts, and what they come to; the defaults where there are `faults`."""
+
+    settings: InspectSettings
+    texts: Mapping[str, str]
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class InspectForm:
-    """The settings that memory was worked out for. Texts are empty where nothing was chosen."""
+    """The settings as they were asked for. Texts are empty where nothing was chosen."""
 
     action: str
-    context: int | None
+    context: str
     context_train: int | None
-    slots: int
+    slots: str
     cache: str
     caches: tuple[str, ...]
-    ubatch: int | None
-    offload: int | None
+    ubatch: str
+    offload: str
     device: str
     devices: tuple[str, ...]
+    faults: Mapping[str, str]
+    """Why a setting makes no sense, by the name of its field."""
     most_context: int = LARGEST_CONTEXT
     most_slots: int = MOST_SLOTS
     most_ubatch: int = LARGEST_BATCH
@@ -113,9 +84,12 @@ class FileDetail:
     files: tuple[Fact, ...]
     types: tuple[TypeRow, ...]
     reasons: tuple[Reason, ...]
+    """Of the file and what stands beside it."""
     is_model: bool
     form: InspectForm
     memory: MemorySection
+    memory_reasons: tuple[Reason, ...]
+    """Of the settings that memory was worked out for."""
     json_url: str
 
 
@@ -129,7 +103,7 @@ class FilePage:
 
 
 def file_page(
-    shell: Shell, view: FileView, settings: InspectSettings, devices: tuple[str, ...], json_url: str
+    shell: Shell, view: FileView, asked: AskedSettings, devices: tuple[str, ...], json_url: str
 ) -> FilePage:
     """The page of a file; `devices` are the names that a form offers."""
     row = row_of(view.file)
@@ -137,40 +111,19 @@ def file_page(
         return FilePage(shell, row, None)
     document = inspect_json(view.inspection)
     detail = FileDetail(
-        facts=tuple(_facts(document["facts"])),
-        template=tuple(_template(document["template"])),
+        facts=tuple(Fact(*told) for told in named_facts(document["facts"])),
+        template=tuple(Fact(*told) for told in named_abilities(document["template"])),
         companions=_texts({name: path for name, path in document["companions"].items() if path}),
         files=tuple(Fact(entry["path"], size(entry["bytes"])) for entry in document["files"]),
         types=_types(view.inspection),
-        reasons=view.inspection.reasons,
+        reasons=view.inspection.file_reasons,
         is_model=view.file.role != "projector",
-        form=_form(row, settings, devices),
-        memory=memory_section(MEMORY_ID, view.inspection.memory),
+        form=_form(row, asked, devices),
+        memory=_memory(view.inspection, asked.faults),
+        memory_reasons=() if asked.faults else view.inspection.memory_reasons,
         json_url=json_url,
     )
     return FilePage(shell, row, detail)
-
-
-def _facts(facts: Mapping[str, Any]) -> Iterator[Fact]:
-    """Those that the file holds; a plain no is not worth a line."""
-    for key, (name, unit) in FACTS.items():
-        value = facts[key]
-        if value is None or value is False:
-            continue
-        if unit == "byte":
-            yield Fact(name, size(value))
-        else:
-            yield Fact(name, counted(value, unit) if unit else _text(value))
-
-
-def _template(template: Mapping[str, Any]) -> Iterator[Fact]:
-    if not template["present"]:
-        yield Fact(TEMPLATE["present"], "none in the file")
-        return
-    for key, name in TEMPLATE.items():
-        if template[key] or key in ("tools", "reasoning"):
-            value = template[key]
-            yield Fact(name, REASONING.get(value, value) if key == "reasoning" else _text(value))
 
 
 def _types(inspection: Inspection) -> tuple[TypeRow, ...]:
@@ -181,30 +134,30 @@ def _types(inspection: Inspection) -> tuple[TypeRow, ...]:
     )
 
 
-def _form(row: FileRow, settings: InspectSettings, devices: tuple[str, ...]) -> InspectForm:
-    key, value = settings.cache_types
+def _memory(inspection: Inspection, faults: Mapping[str, str]) -> MemorySection:
+    if faults:
+        return MemorySection(MEMORY_ID, "", (), (), NOT_WORKED_OUT)
+    return memory_section(MEMORY_ID, inspection.memory)
+
+
+def _form(row: FileRow, asked: AskedSettings, devices: tuple[str, ...]) -> InspectForm:
+    key, value = asked.settings.cache_types
     chosen = key if key == value else f"{key}:{value}"
+    texts = {name: text[:LONGEST_SHOWN] for name, text in asked.texts.items()}
     return InspectForm(
         action=row.url,
-        context=settings.context,
+        context=texts.get("context", ""),
         context_train=row.context_train,
-        slots=settings.slots,
+        slots=texts.get("slots") or str(asked.settings.slots),
         cache=chosen,
         caches=tuple(dict.fromkeys((*CACHE_TYPES, chosen))),
-        ubatch=settings.ubatch,
-        offload=settings.gpu_layers,
-        device=settings.device or "",
+        ubatch=texts.get("ubatch", ""),
+        offload=texts.get("offload", ""),
+        device=texts.get("device", ""),
         devices=devices,
+        faults=asked.faults,
     )
 
 
 def _texts(values: Mapping[str, Any]) -> tuple[Fact, ...]:
-    return tuple(Fact(name.capitalize(), _text(value)) for name, value in values.items())
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return str(value)
+    return tuple(Fact(name.capitalize(), plain_text(value)) for name, value in values.items())

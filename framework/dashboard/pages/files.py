@@ -33,10 +33,10 @@ class FileRow:
 
 @dataclass(frozen=True)
 class FilesPage:
-    """Everything on `/files`. `unread` files have not been looked into yet."""
+    """Everything on `/files`. Folders come with whether they exist; nobody has read `unread` files yet."""
 
     shell: Shell
-    folders: tuple[str, ...]
+    folders: tuple[tuple[str, bool], ...]
     rows: tuple[FileRow, ...]
     complete: bool
     unread: int
@@ -46,7 +46,7 @@ def files_page(shell: Shell, answer: FilesAnswer) -> FilesPage:
     """The page of a list."""
     return FilesPage(
         shell=shell,
-        folders=tuple(str(folder) for folder in answer.folders),
+        folders=tuple((str(folder), folder not in answer.missing_folders) for folder in answer.folders),
         rows=tuple(row_of(file) for file in answer.files),
         complete=answer.complete,
         unread=answer.unread,

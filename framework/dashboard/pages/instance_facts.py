@@ -60,20 +60,22 @@ def generation_rate(view: ModelView) -> float | None:
 
 def context_and_slots(request: ModelRequest, instance: InstanceView | None) -> tuple[str, str]:
     """As they run, else as granted, else as asked."""
-    result = instance.result if instance else None
-    plan = instance.plan if instance else None
+    result = instance.running if instance else None
+    plan = instance.granted if instance else None
     if result is not None and result.context:
         return counted(result.context, "token"), counted(result.slots, "slot")
-    context, slots = (plan.context, plan.slots) if plan is not None else (request.n_ctx, request.slots)
+    context, slots = (
+        (plan.fit.context or plan.context, plan.slots) if plan is not None else (request.n_ctx, request.slots)
+    )
     return counted(context, "token") if context else "automatic", counted(slots, "slot")
 
 
 def running_speculation(request: ModelRequest, instance: InstanceView | None) -> str:
     """Speculation as it runs, else as resolved, else as asked."""
-    if instance is not None and instance.result is not None and instance.result.speculation:
-        return instance.result.speculation
-    if instance is not None and instance.plan is not None:
-        return instance.plan.spec.resolved
+    if instance is not None and instance.running is not None and instance.running.speculation:
+        return instance.running.speculation
+    if instance is not None and instance.granted is not None:
+        return instance.granted.spec.resolved
     return request.spec.mode
 
 
@@ -119,9 +121,12 @@ def _fraction(progress: LoadProgress) -> float:
 def _all_reasons(instance: InstanceView) -> Iterator[Reason]:
     if instance.last_error is not None:
         yield instance.last_error
+    if instance.result is not None and instance.result.failure is not None:
+        yield instance.result.failure.reason
+    if instance.state is State.STOPPED:
+        # The rest is about a start that is over.
+        return
     if instance.result is not None:
-        if instance.result.failure is not None:
-            yield instance.result.failure.reason
         yield from instance.result.degradations
     if instance.plan is not None:
         if instance.plan.spec.reason is not None:

@@ -178,7 +178,7 @@ def sections_of(view: ModelView) -> Iterable[InstanceSection]:
         return
     several = len(view.instances) > 1
     for instance in sorted(view.instances, key=lambda i: (i.replica, i is not serving, i.generation)):
-        yield _section(instance.request, instance, _heading(instance, view) if several else "")
+        yield _section(view.request, instance, _heading(instance, view) if several else "")
 
 
 def body_fragment(body: ModelBody) -> Fragment:
@@ -207,6 +207,7 @@ def gone_fragment(name: str) -> Fragment:
 
 
 def _section(request: ModelRequest, instance: InstanceView | None, heading: str) -> InstanceSection:
+    """`request` is what the manifest asks now, whatever the instance was started with."""
     element = element_id("i", instance.instance if instance else request.id)
     result = instance.result if instance else None
     failure = result.failure if result is not None else None
@@ -219,7 +220,11 @@ def _section(request: ModelRequest, instance: InstanceView | None, heading: str)
         reasons=ReasonList(
             f"{element}-reasons", reasons_of(instance) if instance else (), failure.detail if failure else ""
         ),
-        memory=memory_section(f"{element}-memory", plan.fit if plan is not None else None),
+        memory=memory_section(
+            f"{element}-memory",
+            plan.fit if plan is not None else None,
+            of_last_start=instance is not None and instance.granted is None,
+        ),
         slots=slot_grid(f"{element}-slots", instance),
         process=process_facts(f"{element}-process", instance) if instance else None,
         command=command_line(f"{element}-command", instance) if instance else None,

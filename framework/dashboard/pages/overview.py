@@ -31,6 +31,7 @@ from framework.values.reason import Reason
 GROUPS: tuple[tuple[Group, str, str], ...] = (
     ("ready", "Ready", "check"),
     ("loading", "Loading", "spin"),
+    ("waiting", "Retrying", "clock"),
     ("failed", "Failed", "cross"),
     ("stopped", "Not loaded", "circle"),
 )

@@ -10,19 +10,10 @@ from datetime import datetime
 from framework.api.shapes import started_argv
 from framework.engines.command_line import fill_line
 from framework.engines.redaction import redact_argv
+from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.runtime.failures import describe_exit
 from framework.values.instance import ExitInfo, InstanceView
 from framework.values.plan import Attempt, LaunchPlan
-
-# Rungs of the recovery ladder (06 §12.2).
-RUNGS = {"S": "as planned", "P": "on another port", "U": "without a flag that the engine refused"}
-OUTCOMES = {
-    "healthy": "became ready",
-    "exited": "ended by itself",
-    "timeout": "was not ready in time",
-    "port_taken": "found its port taken",
-    "cancelled": "was cancelled",
-}
 
 
 @dataclass(frozen=True)

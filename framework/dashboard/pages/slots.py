@@ -68,7 +68,8 @@ class SlotGrid:
 def slot_grid(element: str, instance: InstanceView | None) -> SlotGrid:
     """The slots of an instance."""
     slots = instance.slots if instance is not None else ()
-    cells = tuple(_cell(f"{element}-{slot.id}", slot) for slot in slots)
+    is_working = instance is not None and instance.inflight > 0
+    cells = tuple(_cell(f"{element}-{slot.id}", slot, is_working=is_working) for slot in slots)
     rates = SlotRates(
         id=f"{element}-rates",
         busy=sum(slot.state != "idle" for slot in slots),
@@ -93,10 +94,11 @@ def _absent(instance: InstanceView | None) -> str:
     return "The engine has not told its slots yet."
 
 
-def _cell(element: str, slot: Slot) -> SlotCell:
+def _cell(element: str, slot: Slot, *, is_working: bool) -> SlotCell:
     state, tone = STATES.get(slot.state, (slot.state, "wait"))
     drafted, accepted = _number(slot.draft, "drafted"), _number(slot.draft, "accepted")
-    stale = slot.stale_s > FRESH_S
+    # Nothing changes in a slot at rest, so that its last sample holds however old it is.
+    stale = slot.stale_s > FRESH_S and (is_working or slot.state != "idle")
     return SlotCell(
         id=element,
         number=slot.id,

@@ -95,22 +95,23 @@ class Waterfall:
 
 @dataclass(frozen=True)
 class MemorySection:
-    """The waterfalls of a launch. `absent` says why there are none."""
+    """The waterfalls of a launch, perhaps one that is over. `absent` says why there are none."""
 
     id: str
     settings: str
     waterfalls: tuple[Waterfall, ...]
     remedies: tuple[Remedy, ...]
     absent: str
+    of_last_start: bool = False
 
 
-def memory_section(element: str, fit: FitPlan | None) -> MemorySection:
+def memory_section(element: str, fit: FitPlan | None, *, of_last_start: bool = False) -> MemorySection:
     """The section of a plan; None where nothing was planned yet."""
     if fit is None or not fit.lines:
         return MemorySection(element, "", (), (), NOT_PLANNED if fit is None else ENGINE_DECIDES)
     devices = dict.fromkeys(line.device for line in fit.lines)
     waterfalls = tuple(_waterfall(element, device, fit) for device in devices)
-    return MemorySection(element, _settings(fit), waterfalls, fit.remedies, "")
+    return MemorySection(element, _settings(fit), waterfalls, fit.remedies, "", of_last_start)
 
 
 def _waterfall(element: str, device: str, fit: FitPlan) -> Waterfall:

@@ -20,6 +20,7 @@ from framework.models.variants import (
 from framework.values.request import ModelSource
 
 NEAR = 3
+MOST_COMPARED = 1000
 
 
 def choose(paths: Sequence[str], source: ModelSource) -> VariantFiles:
@@ -29,7 +30,8 @@ def choose(paths: Sequence[str], source: ModelSource) -> VariantFiles:
         return choose_variant(paths, source.variant, repo=repo)
     if source.file not in paths:
         models = model_files(paths)
-        near = difflib.get_close_matches(source.file, models, NEAR, cutoff=0.0) or models[:NEAR]
+        # Comparing takes a while for each name.
+        near = difflib.get_close_matches(source.file, models[:MOST_COMPARED], NEAR, cutoff=0.0)
         raise refusals.no_such_file(repo, source.file, near)
     # Any shard names its whole set.
     files = next(files for files in file_sets(paths) if source.file in files)

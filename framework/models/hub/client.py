@@ -39,18 +39,31 @@ from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_st
 from framework import __version__
 from framework.models.hub import refusals
 from framework.models.hub.facts import RepoFile, RepoListing
+from framework.models.hub.http import (
+    ANSWER_LIMIT_BYTES,
+    REQUEST_TIMEOUT_S,
+    TOO_MANY,
+    HubHttp,
+    TooLarge,
+    TooSlow,
+    within,
+)
 from framework.models.hub.places import is_safe_path
 from framework.values.reason import Refused
 
 LIBRARY: dict[str, Any] = {"library_name": "paddock", "library_version": __version__}
-REQUEST_TIMEOUT_S = 20.0
+# For a whole answer; content of files has no such limit, but the first bytes of one have.
+ANSWER_LIMIT_S, FIRST_BYTES_LIMIT_S = 60.0, 600.0
+# The largest repositories of models have some thousand.
+MOST_FILES = 50_000
+LONGEST_WAIT_S = 1e6
 READ_SIZE = 256 * 1024
 LARGEST_SIZE = 2**60
 SHA256 = re.compile(r"[0-9a-f]{64}")
 SHA1 = re.compile(r"[0-9a-f]{40}")
 ETAG = re.compile(r"[A-Za-z0-9._-]{1,128}")
 CONTENT_RANGE_TOTAL = re.compile(r"bytes \d+-\d+/(\d+)")
-UNAUTHORIZED, FORBIDDEN, TOO_MANY, PARTIAL = 401, 403, 429, 206
+UNAUTHORIZED, FORBIDDEN, PARTIAL = 401, 403, 206
 LONGEST_CAUSE = 200
 QUERY = re.compile(r"\?\S+")
 
@@ -70,15 +83,17 @@ class HubClient:
     def __init__(self, repo: str, endpoint: str) -> None:
         self.repo = repo
         self.endpoint = endpoint
-        set_client_factory(_client)
+        set_client_factory(HubHttp)
 
     def listing(self) -> RepoListing:
         """Names, sizes and checksums of all files of the main branch."""
-        with self.translated():
+        with self.translated(), within(ANSWER_LIMIT_S):
             try:
                 info = HfApi(endpoint=self.endpoint, **LIBRARY).model_info(
                     self.repo, files_metadata=True, timeout=REQUEST_TIMEOUT_S
                 )
+                if len(info.siblings or ()) > MOST_FILES:
+                    raise refusals.listing_too_large(self.repo, f"{MOST_FILES:,} files")
                 files = tuple(_file(one) for one in info.siblings or () if is_safe_path(one.rfilename))
             except json.JSONDecodeError as error:
                 raise refusals.no_hub(self.repo, self.endpoint, "no JSON") from error
@@ -100,7 +115,7 @@ class HubClient:
 
     def metadata(self, file: str, revision: str) -> Metadata:
         """Size and identity of a file; asks for the right to read it, which a listing does not."""
-        with self.translated(file):
+        with self.translated(file), within(ANSWER_LIMIT_S):
             found = get_hf_file_metadata(
                 self.url(file, revision),
                 timeout=REQUEST_TIMEOUT_S,
@@ -118,6 +133,7 @@ class HubClient:
         url = self.url(file, revision)
         with (
             self.translated(file),
+            within(FIRST_BYTES_LIMIT_S),
             get_session().stream("GET", url, headers=headers, timeout=REQUEST_TIMEOUT_S) as response,
         ):
             hf_raise_for_status(response)
@@ -144,6 +160,10 @@ class HubClient:
     def _refusal(self, error: BaseException, file: str) -> Refused | None:
         if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
             return self._refusal(error.__cause__, file)
+        if isinstance(error, TooLarge):
+            return refusals.listing_too_large(self.repo, f"{ANSWER_LIMIT_BYTES >> 20} MiB")
+        if isinstance(error, TooSlow):
+            return refusals.unreachable(self.repo, self.endpoint, "it did not answer in full in time")
         if isinstance(error, HfHubHTTPError):
             return self._http_refusal(error, file)
         if isinstance(error, HFValidationError):
@@ -185,7 +205,7 @@ def asked_wait_s(headers: Mapping[str, str]) -> float | None:
     """The pause that an answer with 429 asks for, in seconds."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdecimal():
-        return float(text)
+        return min(float(text), LONGEST_WAIT_S)
     # The hub's own header: `"api";r=0;t=55`, t in seconds.
     match = re.search(r";\s*t=(\d{1,9})", headers.get("RateLimit", ""))
     return float(match.group(1)) if match else None
@@ -195,17 +215,6 @@ def one_line(error: BaseException) -> str:
     """A fault in a few words; addresses without their query, which may hold a signature."""
     text = QUERY.sub("", " ".join(str(error).split()))[:LONGEST_CAUSE].rstrip(".")
     return text or type(error).__name__
-
-
-def _client() -> httpx2.Client:
-    """As the library's own, but a rate limit is an error at once: it would sleep as long as it is told."""
-    hooks = {"response": [_raise_rate_limit]}
-    return httpx2.Client(event_hooks=hooks, follow_redirects=True, timeout=REQUEST_TIMEOUT_S)
-
-
-def _raise_rate_limit(response: httpx2.Response) -> None:
-    if response.status_code == TOO_MANY:
-        hf_raise_for_status(response)
 
 
 def _total_bytes(response: httpx2.Response) -> int:

@@ -20,6 +20,7 @@ from framework.models.hub.facts import RepoFile, RepoListing
 from framework.models.hub.lock import repo_lock
 from framework.models.hub.pins import write_pin
 from framework.models.hub.places import canonical_repo
+from framework.models.hub.retries import patient_listing
 from framework.models.hub.stand_ins import StandIns
 from framework.models.hub.transfer import Transfer
 from framework.models.hub.wire import Job, Note
@@ -35,7 +36,7 @@ def carry_out(job: Job, endpoint: str, say: Say) -> Mapping[str, Any]:
     """The answer to a job, as JSON values. Raises Refused."""
     cache = Path(job.cache_dir)
     client = HubClient(canonical_repo(cache, job.repo), endpoint)
-    listing = client.listing()
+    listing = patient_listing(client, job.patience, time.sleep)
     if job.work == "list":
         return listing_json(listing)
     if job.work == "headers":

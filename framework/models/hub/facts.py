@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from framework.values.reason import Reason
@@ -33,7 +34,11 @@ class RepoListing:
 
     def file(self, path: str) -> RepoFile | None:
         """The file of this name."""
-        return next((file for file in self.files if file.path == path), None)
+        return self._by_path.get(path)
+
+    @cached_property
+    def _by_path(self) -> dict[str, RepoFile]:
+        return {file.path: file for file in self.files}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ LOG_IN = "set HF_TOKEN to a token that may read it, or log in with `hf auth logi
 CHANGED = "changed"
 """Evidence of a refusal that another try of the same download cannot lift."""
 GB = 1e9
+HOUR_S = 3600.0
 # Statuses from here on pass by themselves; those below do not.
 SERVER_ERROR = 500
 
@@ -90,7 +91,7 @@ def disabled(repo: str) -> Refused:
 
 def rate_limited(repo: str, wait_s: float | None) -> Refused:
     """429. `wait_s` is what the hub asked for."""
-    when = f"in {wait_s:.0f} s" if wait_s is not None else "in some minutes"
+    when = "in some minutes" if wait_s is None else f"in {wait_s:.0f} s" if wait_s <= HOUR_S else "later"
     return _refused(
         "download_failed",
         f"The hub limits how often this machine may ask (HTTP 429), while fetching {repo}.",
@@ -173,6 +174,16 @@ def no_hub(repo: str, endpoint: str, found: str) -> Refused:
         "Check HF_ENDPOINT, and whether this network wants a login before it lets one out.",
         {"repo": repo, "endpoint": endpoint, "cause": found},
         retryable=True,
+    )
+
+
+def listing_too_large(repo: str, limit: str) -> Refused:
+    """More than any repository of models has: a data set, or no hub at all."""
+    return _refused(
+        "download_failed",
+        f"What the hub sends about {repo} is too large to be looked through: more than {limit}.",
+        "Fetch the file by other means and name it as the source, or correct HF_ENDPOINT.",
+        {"repo": repo, "cause": "too large"},
     )
 
 

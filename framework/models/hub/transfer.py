@@ -29,6 +29,7 @@ from framework.models.hub import refusals
 from framework.models.hub.client import LIBRARY, HubClient, Metadata, one_line
 from framework.models.hub.disk import free_bytes
 from framework.models.hub.places import entries, file_below, repo_folder, size_of
+from framework.models.hub.retries import pause
 from framework.models.hub.wire import Patience
 from framework.values.reason import Refused
 
@@ -174,21 +175,11 @@ class Transfer:
             except Refused as refusal:
                 if mark.best > best:
                     waits, best = list(self._patience.retry_waits_s), mark.best
-                self._pause(refusal, waits)
+                pause(refusal, waits, self._patience, self._sleep)
             else:
                 if path is None:
                     raise refusals.wrong_content(self._client.repo, file)
                 return path
-
-    def _pause(self, refusal: Refused, waits: list[float]) -> None:
-        """Wait before the next try, unless that is of no use or there were enough of them."""
-        reason = refusal.failure.reason
-        asked_s = float(reason.evidence.get("retry_after_s") or 0.0)
-        passes = refusal.failure.retryable and reason.code == "download_failed"
-        passes = passes and reason.evidence.get("cause") != refusals.CHANGED
-        if not passes or not waits or asked_s > self._patience.rate_limit_s:
-            raise refusal
-        self._sleep(max(asked_s, waits.pop(0)))
 
     def _try(self, file: str, mark: _Mark) -> Path | None:
         """One try; None when what came is not what was promised."""

@@ -8,6 +8,7 @@ Started by hub.process.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import threading
 from typing import TextIO
@@ -18,6 +19,7 @@ from framework.models.hub.wire import Job, Note, answer_line, note_line, refusal
 from framework.values.reason import Refused
 
 ORPHANED = 3
+MEMORY_LIMIT_BYTES = 4 * 2**30
 
 
 def main() -> None:
@@ -25,6 +27,7 @@ def main() -> None:
     # Whatever a library prints must not end up between our lines.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    bound_memory()
     job = Job.from_line(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_manager, name="end with the manager", daemon=True).start()
     try:
@@ -35,6 +38,13 @@ def main() -> None:
         # Not its text: that may hold an address with a signature.
         line = refusal_line(refusals.worker_failed(job.repo, type(error).__name__))
     _print(out, line)
+
+
+def bound_memory() -> None:
+    """A last resort: what a hub sends is bounded where it is read, and the machine is for models."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = MEMORY_LIMIT_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _work(job: Job, out: TextIO) -> str:

@@ -15,7 +15,7 @@ from framework.planning.memory.settings import CacheSettings, Hardware, Offload,
 from framework.planning.memory.shape import ModelShape
 from framework.planning.memory.tensor_table import TensorTable
 from framework.values.plan import FitPlan, Remedy, RemedyKind
-from framework.values.units_text import count, tokens
+from framework.values.units_text import count, counted, tokens
 
 # From what is felt least to what is felt most.
 ORDER: tuple[RemedyKind, ...] = ("cache_type", "slots", "context", "variant", "experts", "layers")
@@ -108,26 +108,35 @@ class _Finder:
         slots = self.settings.slots
         if slots <= 1:
             return
-        count = bisect(1, slots - 1, lambda number: bool(self._with_slots(number).fits))
-        change = f"Use {count} slot{'s' if count > 1 else ''} instead of {slots}"
+        fewer = bisect(1, slots - 1, lambda number: bool(self._with_slots(number).fits))
+        change = f"Use {counted(fewer, 'slot')} instead of {slots}"
         cost = "further requests wait until one is free"
-        yield self._remedy("slots", count, plan, self._with_slots(count), change, cost)
+        yield self._remedy("slots", fewer, plan, self._with_slots(fewer), change, cost)
 
     def _with_slots(self, slots: int) -> FitPlan:
         return self._plan(replace(self.settings, slots=slots))
 
     def _shorter_context(self, plan: FitPlan) -> Iterator[Remedy]:
         asked = self.settings.n_ctx
-        found = largest_context(
-            self.shape, self.tensors, self.settings, self.hardware, self.offload, self.extras
-        )
-        context = found.context if found.context < asked else max(min(SHORTEST, asked), asked // 2)
+        useful = min(asked, self._most_useful_context())
+        settings = replace(self.settings, n_ctx=useful)
+        found = largest_context(self.shape, self.tensors, settings, self.hardware, self.offload, self.extras)
+        context = found.context
+        if context >= useful and (useful == asked or not found.fits):
+            context = max(min(SHORTEST, useful), useful // 2)
         if context >= asked:
             return
         after = self._plan(replace(self.settings, n_ctx=context))
         change = f"Shorten the context to {tokens(context)} instead of {count(asked)}"
         cost = "longer conversations do not fit any more"
+        if context == useful:
+            cost = "each slot is capped at what the model was trained for, so the rest is never used"
         yield self._remedy("context", context, plan, after, change, cost)
+
+    def _most_useful_context(self) -> int:
+        """Each slot is capped at the trained context, so more than all of them can use is never used."""
+        trained = self.shape.context_length
+        return max(1, self.settings.slots) * trained if trained else self.settings.n_ctx
 
     def _variant(self, plan: FitPlan, variant: Variant) -> Remedy:
         """Weights in proportion to the files; everything else stays."""
@@ -148,11 +157,11 @@ class _Finder:
         if not layers or self.offload.cpu_experts > layers[-1]:
             return
         first, last = self.offload.cpu_experts + 1, layers[-1] + 1
-        count = self._fewest(first, last, lambda number: replace(self.offload, cpu_experts=number))
-        after = self._plan(offload=replace(self.offload, cpu_experts=count))
-        change = f"Keep the experts of the first {count} layers in host memory"
+        kept = self._fewest(first, last, lambda number: replace(self.offload, cpu_experts=number))
+        after = self._plan(offload=replace(self.offload, cpu_experts=kept))
+        change = f"Keep the experts of the first {counted(kept, 'layer')} in host memory"
         cost = f"{_size(_host_growth(plan, after))} more are read there, which is slower"
-        yield self._remedy("experts", count, plan, after, change, cost)
+        yield self._remedy("experts", kept, plan, after, change, cost)
 
     def _fewer_layers(self, plan: FitPlan) -> Iterator[Remedy]:
         most = self.shape.layers + 1
@@ -161,7 +170,7 @@ class _Finder:
             return
         moved = self._fewest(1, now, lambda number: replace(self.offload, gpu_layers=now - number))
         after = self._plan(offload=replace(self.offload, gpu_layers=now - moved))
-        change = f"Put {now - moved} layers on GPUs instead of {now}"
+        change = f"Put {counted(now - moved, 'layer')} on GPUs instead of {count(now)}"
         cost = f"{_size(_host_growth(plan, after))} more are in host memory, which every token waits for"
         yield self._remedy("layers", now - moved, plan, after, change, cost)
 
@@ -189,6 +198,7 @@ def _host_growth(before: FitPlan, after: FitPlan) -> int:
 
 
 def _size(size: int) -> str:
+    """One decimal also of hundreds of GiB: what a change buys is compared with what another one does."""
     if abs(size) >= GIB:
-        return f"{size / GIB:.1f} GiB"
-    return f"{size / MIB:.0f} MiB"
+        return f"{size / GIB:,.1f} GiB"
+    return f"{size / MIB:,.0f} MiB"

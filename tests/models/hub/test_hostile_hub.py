@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from framework.models.hub import transfer
+from framework.models.hub import client as hub_client
+from framework.models.hub import http, transfer
 from tests.models.hub.conftest import REPO, Client, gguf_bytes
 from tests.support.hub_stand_in import HubStandIn, sha256
 
@@ -181,3 +183,46 @@ def test_a_poor_line_brings_the_whole_file(
     setattr(hub.faults, field, value)
     (path,) = client.do(variant="Q4_K_M")["files"]
     assert sha256(Path(path).read_bytes()) == sha256(data)
+
+
+@pytest.mark.parametrize("status", [200, 302, 404, 500])
+def test_an_answer_without_an_end_is_given_up(
+    client: Client, hub: HubStandIn, data: bytes, status: int
+) -> None:
+    hub.faults.api_endless = status
+    reason, _ = client.refused(variant="Q4_K_M")
+    assert reason.code == "download_failed"
+    assert len(reason.message) < 300
+
+
+def test_an_answer_that_grows_when_it_is_unpacked_is_given_up(client: Client, hub: HubStandIn) -> None:
+    hub.faults.api_body = gzip.compress(b'{"id": "' + b"x" * (2 * http.ANSWER_LIMIT_BYTES), 9)
+    hub.faults.api_encoding = "gzip"
+    reason, _ = client.refused(variant="Q4_K_M")
+    assert "too large" in reason.message
+
+
+def test_an_answer_that_drips_is_given_up(
+    client: Client, hub: HubStandIn, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_client, "ANSWER_LIMIT_S", 0.5)
+    hub.faults.api_drip_s = 0.05
+    reason, retryable = client.refused(variant="Q4_K_M")
+    assert (reason.code, retryable) == ("download_failed", True)
+    assert "in time" in reason.message
+
+
+def test_a_listing_of_more_files_than_any_model_has_is_refused(
+    client: Client, hub: HubStandIn, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_client, "MOST_FILES", 1000)
+    hub.add(REPO, {f"model-{number}-Q4_0.gguf": b"x" for number in range(1001)})
+    reason, retryable = client.refused(variant="Q4_0")
+    assert (reason.code, retryable) == ("download_failed", False)
+    assert "1,000 files" in reason.message
+
+
+def test_redirects_in_a_circle_are_given_up(client: Client, hub: HubStandIn, data: bytes) -> None:
+    hub.faults.api_redirect = f"{hub.url}/api/models/{REPO}"
+    assert client.refused(variant="Q4_K_M")[0].code == "download_failed"
+    assert len(hub.served("/api")) < 50

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import constants
 
 from framework.models.hub.client import one_line
-from tests.models.hub.conftest import REPO, Client, gguf_bytes
+from tests.models.hub.conftest import PATIENCE, REPO, Client, gguf_bytes
 from tests.support.hub_stand_in import HubStandIn
 from tests.support.waiting import unused_port
 
@@ -152,3 +152,21 @@ def test_a_name_that_no_hub_has(client: Client) -> None:
 def test_a_server_that_is_no_hub(client: Client, published: HubStandIn) -> None:
     published.repos[REPO].commit = ""
     assert client.refused(variant="Q4_K_M")[0].code in ("model_missing", "download_failed")
+
+
+def test_a_short_rate_limit_of_the_listing_is_waited_for_too(client: Client, published: HubStandIn) -> None:
+    published.faults.api_status, published.faults.retry_after = 429, "1"
+    reason, retryable = client.refused(variant="Q4_K_M")
+    assert (reason.evidence["retry_after_s"], retryable) == (1.0, True)
+    assert len(published.served("/api")) == 1 + len(PATIENCE.retry_waits_s)
+
+
+@pytest.mark.parametrize("asked", ["99999999999999999999", "9" * 400, "86400"])
+def test_a_pause_beyond_all_patience_is_not_counted_out(
+    client: Client, published: HubStandIn, asked: str
+) -> None:
+    published.faults.api_status, published.faults.retry_after = 429, asked
+    reason, _ = client.refused(variant="Q4_K_M")
+    assert "later" in reason.remedy
+    assert "99" not in reason.remedy
+    assert len(published.served("/api")) == 1

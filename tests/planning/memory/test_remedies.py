@@ -1,5 +1,7 @@
 """What to change when a plan does not fit."""
 
+import re
+
 from framework.planning.memory import (
     CacheSettings,
     GpuBudget,
@@ -104,3 +106,37 @@ def test_every_sentence_says_what_is_changed_bought_and_paid() -> None:
 def test_without_gpus_layers_stay_where_they_are() -> None:
     answers = found(LLAMA, CacheSettings(65_536, slots=2), Hardware(host_free_bytes=4 * GIB))
     assert {"experts", "layers"}.isdisjoint(kinds(answers))
+
+
+TRAINED = 131_072
+
+
+def test_a_context_above_what_the_slots_can_use_is_shortened_to_that() -> None:
+    settings = CacheSettings(16_777_216, slots=2)
+    assert LLAMA.shape.context_length == TRAINED
+    (context,) = (
+        r for r in found(LLAMA, settings, Hardware(host_free_bytes=400 * GIB)) if r.kind == "context"
+    )
+    assert (context.to, context.fits) == (2 * TRAINED, True)
+    assert "to 262,144 tokens instead of 16,777,216" in context.sentence
+    assert "never used" in context.sentence
+
+
+def test_where_that_is_too_much_it_is_shortened_to_what_fits() -> None:
+    for asked in (TRAINED, 16_777_216):
+        context = next(r for r in found(LLAMA, CacheSettings(asked), card(8)) if r.kind == "context")
+        assert isinstance(context.to, int)
+        assert (context.to < TRAINED, context.fits) == (True, True)
+
+
+def test_no_remedy_names_a_context_that_nobody_can_use() -> None:
+    for gib in (1, 8, 80, 800):
+        for slots in (1, 4):
+            answers = found(LLAMA, CacheSettings(16_000_000, slots), Hardware(host_free_bytes=gib * GIB))
+            named = [r.to for r in answers if r.kind == "context"]
+            assert all(isinstance(to, int) and to <= slots * TRAINED for to in named)
+
+
+def test_numbers_of_sentences_are_grouped() -> None:
+    for remedy in found(MIXTRAL, CacheSettings(16_000_000, slots=4), card(16)):
+        assert not re.search(r"[0-9]{4}", remedy.sentence), remedy.sentence
