@@ -38,10 +38,10 @@ lint: $(STAMP)test $(STAMP)dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)test
+bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.manifest_speed
 	@$(BIN)/python -m bench.header_speed
-	@$(BIN)/python -m bench.memory_accuracy
+	@$(BIN)/python -m bench.memory_accuracy --fresh 24
 	@$(BIN)/python -m bench.measure_speed
 	@$(BIN)/python -m bench.apply_latency
 
