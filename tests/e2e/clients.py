@@ -16,6 +16,8 @@ from tests.support.paddock import RunningPaddock
 
 CHAT = "/v1/chat/completions"
 TIMEOUT_S = 60.0
+# The demo model now and then has nothing to say.
+NO_EARLY_END = {"ignore_eos": True}
 
 
 def openai_client(paddock: RunningPaddock, key: str = "none") -> OpenAI:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.browser.visitor import ARGUMENTS, CHROMIUM, REPORT_VIOLATIONS
 from tests.conftest import StartPaddock
-from tests.e2e.clients import Stream, model_table
+from tests.e2e.clients import NO_EARLY_END, Stream, model_table
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
 
@@ -58,7 +58,7 @@ def test_the_life_of_a_model_is_seen_without_a_reload(
     row.get_by_role("link", name="first").click()
     page.locator("#live-state[data-live=live]").wait_for()
     expect(page.get_by_role("img", name="Memory on CPU")).to_be_visible()
-    stream = Stream(paddock, "first", {"max_tokens": 300})
+    stream = Stream(paddock, "first", {"max_tokens": 300, **NO_EARLY_END})
     expect(page.locator("main")).to_contain_text("generating")
     expect(page.locator("main")).to_contain_text("llama-server")
     stream.join()

@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from tests.conftest import StartPaddock
-from tests.e2e.clients import CHAT, Stream, chat, error_of, model_table, openai_client
+from tests.e2e.clients import CHAT, NO_EARLY_END, Stream, chat, error_of, model_table, openai_client
 from tests.support.paddock import RunningPaddock
 
 pytestmark = pytest.mark.engine
 
-LONG = {"max_tokens": 4000, "temperature": 0.9}
+LONG = {"max_tokens": 4000, "temperature": 0.9, **NO_EARLY_END}
 # Small batches: a cancelled prompt ends with its batch (15 §5).
 SMALL = {"batch": {"logical": 64, "physical": 64}}
 
@@ -59,7 +59,10 @@ def slots_busy(paddock: RunningPaddock, name: str) -> int:
 def test_the_official_client_chats_by_alias(real: RunningPaddock) -> None:
     with openai_client(real) as client:
         answer = client.chat.completions.create(
-            model="gpt-4o-mini", messages=[{"role": "user", "content": "Say hello."}], max_tokens=8
+            model="gpt-4o-mini",
+            messages=[{"role": "user", "content": "Say hello."}],
+            max_tokens=8,
+            temperature=0,
         )
     assert answer.choices[0].message.content
     assert answer.model == "gpt-4o-mini"
@@ -73,6 +76,7 @@ def test_the_official_client_streams(real: RunningPaddock) -> None:
             model="plain",
             messages=[{"role": "user", "content": "Count to five."}],
             max_tokens=16,
+            temperature=0,
             stream=True,
             stream_options={"include_usage": True},
         )
@@ -85,7 +89,9 @@ def test_the_official_client_streams(real: RunningPaddock) -> None:
 
 def test_the_official_client_completes_text(real: RunningPaddock) -> None:
     with openai_client(real) as client:
-        answer = client.completions.create(model="plain", prompt="Once upon a time", max_tokens=8)
+        answer = client.completions.create(
+            model="plain", prompt="Once upon a time", max_tokens=8, temperature=0
+        )
     assert answer.choices[0].text
 
 
@@ -138,7 +144,7 @@ def test_a_client_that_leaves_frees_the_slot(real: RunningPaddock, streaming: bo
 
 
 def test_slots_show_what_a_stream_does(real: RunningPaddock) -> None:
-    stream = Stream(real, "plain", {"max_tokens": 120})
+    stream = Stream(real, "plain", {"max_tokens": 120, **NO_EARLY_END})
     slot = real.wait(
         lambda: next(
             (s for s in real.model("plain")["instances"][0]["slots"] if s["state"] == "generating"), None
@@ -178,7 +184,7 @@ def test_the_key_of_a_child_is_not_in_its_command_line_and_it_refuses_strangers(
 def test_hot_edit_of_one_real_model_leaves_the_stream_of_the_other(real: RunningPaddock) -> None:
     chat(real, "other")
     before = real.pids()
-    stream = Stream(real, "plain", {"max_tokens": 200})
+    stream = Stream(real, "plain", {"max_tokens": 200, **NO_EARLY_END})
     real.wait(lambda: len(stream.pieces) > 2, 60, "the stream to flow")
     real.edit("context = 2048", "context = 1536")
     real.wait(lambda: real.pids().get("other", before["other"]) != before["other"], 60, "the replacement")

@@ -107,7 +107,7 @@ async def test_log_probabilities(client: openai.AsyncOpenAI) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
 async def test_a_completion(client: openai.AsyncOpenAI, streamed: bool) -> None:
-    asked: dict[str, Any] = {"model": "smol", "prompt": "Once upon a", "max_tokens": 6}
+    asked: dict[str, Any] = {"model": "smol", "prompt": "Once upon a", "max_tokens": 6, "temperature": 0}
     if streamed:
         stream = await client.completions.create(**asked, stream=True)
         text = "".join([piece.choices[0].text async for piece in stream])
