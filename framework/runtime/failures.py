@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from framework.runtime.allocation import fit_was_forbidden, refused_allocation
 from framework.values.plan import FitPlan, LaunchPlan
 from framework.values.reason import Failure, Reason
 from framework.values.units_text import size
@@ -252,11 +253,22 @@ def _library(end: StartEnd) -> Told | None:
 def _memory(end: StartEnd) -> Told | None:
     if not any(text in end.text for text in ("out of memory", "failed to allocate", "unable to allocate")):
         return None
-    return (
-        "out_of_memory",
-        f"The device had less memory than the model needs.{_planned_memory(end.plan.fit)}",
-        "Use a shorter context, fewer slots, a smaller kv_cache type or a smaller quantisation.",
-    )
+    remedy = "Use a shorter context, fewer slots, a smaller kv_cache type or a smaller quantisation."
+    if fit_was_forbidden(end.lines[-SEARCH_LINES:]):
+        remedy = (
+            f"Remove models.{end.plan.request.id}.placement.gpu_layers: a fixed number of layers keeps the"
+            " engine from fitting the model. Or use a shorter context or a smaller quantisation."
+        )
+    refused = f"{_refused_memory(end)}{_planned_memory(end.plan.fit)}"
+    return "out_of_memory", f"The device had less memory than the model needs.{refused}", remedy
+
+
+def _refused_memory(end: StartEnd) -> str:
+    found = refused_allocation(end.lines[-SEARCH_LINES:])
+    if found is None:
+        return ""
+    purpose = f" for {found.purpose}" if found.purpose else ""
+    return f" {size(found.bytes)}{purpose} were refused on {found.device}."
 
 
 def _needed(fit: FitPlan) -> dict[str, int]:

@@ -44,3 +44,62 @@ def test_without_a_memory_plan_no_numbers_are_made_up() -> None:
     reason = ended(FitPlan()).reason
     assert reason.message == "The device had less memory than the model needs."
     assert "needed_bytes" not in reason.evidence
+
+
+LAYERS_FIXED = (
+    "W fit: failed to fit params to free device memory: n_gpu_layers already set by user to 99, abort",
+    "E alloc_buffer: allocating 1401.75 MiB on device 0: cudaMalloc failed: out of memory",
+    "E ggml_gallocr_reserve_n_impl: failed to allocate CUDA0 buffer of size 1469837312",
+    "E graph_reserve: failed to allocate compute buffers",
+)
+
+
+def told(lines: tuple[str, ...], exit_code: int) -> Failure:
+    return classify(
+        StartEnd("exited", exit_code, lines, samples.plan(samples.request()), "/state/logs/m.log", 1.0)
+    )
+
+
+def test_a_fixed_layer_count_that_ended_in_a_segfault_is_lack_of_memory() -> None:
+    """FM-11."""
+    reason = told(LAYERS_FIXED, -11).reason
+    assert reason.code == "out_of_memory"
+    assert "1.4 GiB for compute buffers were refused on device 0." in reason.message
+    assert "placement.gpu_layers" in reason.remedy
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        pytest.param(
+            (
+                "x: failed to allocate CUDA1 buffer of size 1048576",
+                "x: failed to allocate buffer for kv cache",
+            ),
+            "1 MiB for the KV cache were refused on CUDA1.",
+            id="a cache",
+        ),
+        pytest.param(
+            ("x: allocating 51748.00 MiB on device 1: out of memory", "x: unable to allocate CUDA1 buffer"),
+            "51 GiB for weights were refused on device 1.",
+            id="weights",
+        ),
+        pytest.param(
+            ("x: allocating 2.00 MiB on device 3: out of memory",),
+            "2 MiB were refused on device 3.",
+            id="alone",
+        ),
+        pytest.param(("out of memory",), "less memory than the model needs.", id="nothing said"),
+        pytest.param(
+            (
+                f"allocating {'9' * 400} MiB on device 1: out of memory",
+                "failed to allocate <b> buffer of size 1",
+            ),
+            "less memory than the model needs.",
+            id="hostile",
+        ),
+    ],
+)
+def test_what_was_refused_is_said(lines: tuple[str, ...], said: str) -> None:
+    message = told(lines, 1).reason.message
+    assert message.endswith(said)

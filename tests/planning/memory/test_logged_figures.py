@@ -1,6 +1,7 @@
 """Figures that servers of other people logged: caches of many builds, and the floor of compute buffers."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,19 @@ def test_without_flash_attention_all_scores_of_a_micro_batch_are_in_memory(
     plan = plan_memory(measured.shape, measured.table, asked, Hardware(), Offload(0))
     assert measured.shape.n_heads == heads
     assert sum(line.bytes for line in plan.lines if line.label == "compute") >= least_mib * MIB
+
+
+def test_the_micro_batch_is_part_of_the_plan() -> None:
+    """FM-12: an encoder of 12 heads whose micro-batch is its whole context, without flash attention."""
+    measured = measured_models()["nomic-embed-like"]
+    asked = CacheSettings(8192, batch=8192, ubatch=8192, flash_attention=False, embeddings=True)
+    compute = {}
+    for tokens in (4096, 8192):
+        plan = plan_memory(
+            measured.shape, measured.table, replace(asked, ubatch=tokens), Hardware(), Offload(0)
+        )
+        compute[tokens] = sum(line.bytes for line in plan.lines if line.label == "compute")
+    assert (measured.shape.n_heads, measured.shape.layers) == (12, 12)
+    assert compute[8192] >= 3072 * MIB
+    # An encoder has no cache: every token of the micro-batch looks at all others.
+    assert compute[8192] / compute[4096] == pytest.approx(4, rel=0.1)
