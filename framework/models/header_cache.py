@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import fields
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -138,9 +138,9 @@ def _tensors(*columns: Any) -> tuple[TensorInfo, ...]:
     if not columns:
         return ()
     names, dims, types, offsets, sizes = map(_list, columns)
-    if not set(map(type, names)) <= {str}:
-        raise ValueError("no name")
-    for column in (types, offsets, *dims, [size for size in sizes if size is not None]):
+    if not set(map(type, names)) <= {str} or not set(map(type, dims)) <= {list}:
+        raise ValueError("no names or no dimensions")
+    for column in (types, offsets, list(chain.from_iterable(dims)), [s for s in sizes if s is not None]):
         _numbers(column)
     rows = zip(names, map(tuple, dims), types, offsets, sizes, strict=True)
     return tuple(map(tuple.__new__, repeat(TensorInfo), rows))

@@ -64,6 +64,6 @@ def cost_bytes(header: GgufHeader, tensors: tuple[TensorInfo, ...]) -> int:
     for value in texts_and_lists:
         if isinstance(value, str | tuple):
             total += getsizeof(value) + (OBJECT_BYTES * len(value) if isinstance(value, tuple) else 0)
-    for tensor in tensors:
-        total += getsizeof(tensor.name) + getsizeof(tensor.dims) + OBJECT_BYTES * len(tensor.dims)
+    names, dims = (tensor.name for tensor in tensors), [tensor.dims for tensor in tensors]
+    total += sum(map(getsizeof, names)) + sum(map(getsizeof, dims)) + OBJECT_BYTES * sum(map(len, dims))
     return total
