@@ -9,7 +9,7 @@ import orjson
 from starlette.requests import Request
 
 from framework.api.errors import ApiError
-from framework.values.units_text import whole_number_text
+from framework.values.units_text import read_whole_number, whole_number_text
 
 # A manifest of 500 models has about 200 kB; this bounds what one caller can make us hold.
 MAX_BODY_BYTES = 4 * 2**20
@@ -23,9 +23,8 @@ def whole_number(request: Request, name: str, *, default: int, low: int, high: i
     text = request.query_params.get(name)
     if text is None:
         return default
-    # isdecimal also takes other scripts' digits; int reads them too, but nobody means them.
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
-        return int(text)
+    if (number := read_whole_number(text, low, high)) is not None:
+        return number
     raise bad_value(name, text, whole_number_text(low, high))
 
 

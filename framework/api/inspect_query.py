@@ -12,7 +12,7 @@ from framework.api.inputs import bad_value, one_of
 from framework.api.inspect_notes import InspectSettings, value_cache_fault
 from framework.engines.granted import CACHE_TYPES
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
-from framework.values.units_text import whole_number_text
+from framework.values.units_text import read_whole_number, whole_number_text
 
 INSPECT_QUERY = (
     *("context", "slots", "kv_cache", "ubatch", "unified", "flash_attn", "swa_full", "offload", "device"),
@@ -45,8 +45,8 @@ def _number(query: Mapping[str, str], name: str, low: int, high: int, unit: str 
     text = query.get(name, "").strip()
     if not text:
         return None
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
-        return int(text)
+    if (number := read_whole_number(text, low, high)) is not None:
+        return number
     raise bad_value(name, text, whole_number_text(low, high, unit))
 
 

@@ -13,7 +13,7 @@ import typer
 from framework.api.answers import DevicesAnswer
 from framework.api.facts import list_all_devices
 from framework.api.inspect_notes import InspectSettings, value_cache_fault
-from framework.api.inspect_query import MOST_LAYERS
+from framework.api.inspect_query import MOST_LAYERS, SWITCH
 from framework.api.inspection import inspect_file
 from framework.api.named_facts import named_abilities, named_facts
 from framework.api.shapes import inspect_json
@@ -85,7 +85,6 @@ DeviceOption = Annotated[
         help="Where it would run, as `devices` names it.",
     ),
 ]
-SWITCH = {"on": True, "off": False}
 
 
 def command(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from framework.commands.failure import BadUsage
-from framework.values.units_text import whole_number_text
+from framework.values.units_text import read_whole_number, whole_number_text
 
 LONGEST_SHOWN = 100
 
@@ -19,8 +19,8 @@ def whole_number(name: str, low: int, high: int, unit: str = "") -> Callable[[ob
 
     def parse(value: object) -> int:
         text = str(value)
-        if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
-            return int(text)
+        if (number := read_whole_number(text, low, high)) is not None:
+            return number
         raise refusal(name, text, whole_number_text(low, high, unit))
 
     return parse

@@ -65,6 +65,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def read_whole_number(text: str, low: int, high: int) -> int | None:
+    """The number that a person wrote, if it is a whole one from `low`, at least 0, to `high`; else None."""
+    # isdecimal also takes other scripts' digits; int reads them too, but nobody means them.
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
+        return int(text)
+    return None
+
+
 def whole_number_text(low: int, high: int, unit: str = "") -> str:
     """`a whole number from 1 to 16,777,216 tokens`: what a setting takes."""
     return f"a whole number from {low:,} to {high:,} {unit}".rstrip()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import MakeFake, StartPaddock
 from tests.e2e.clients import Stream, chat, engine_table, error_of, model_table
+from tests.support.fakes import FakeEngine
 from tests.support.paddock import run_command
 
 
@@ -159,13 +160,19 @@ def test_old_and_new_builds_get_the_spelling_they_know(
     assert "--spec-ngram-mod-n-max" in new.starts()[-1]["argv"]
 
 
+def wrapped(engine: FakeEngine, folder: Path) -> Path:
+    """A script that runs the engine as its child, as people write them around an engine."""
+    wrapper = folder / "wrapped"
+    wrapper.write_text(f'#!/bin/sh\n"{engine.path}" "$@"\n')
+    wrapper.chmod(0o755)
+    return wrapper
+
+
 def test_a_wrapper_without_exec_leaves_no_engine_to_the_next_life(
     paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
 ) -> None:
     engine = fake_engine()
-    wrapper = tmp_path / "wrapped"
-    wrapper.write_text(f'#!/bin/sh\n"{engine.path}" "$@"\n')
-    wrapper.chmod(0o755)
+    wrapper = wrapped(engine, tmp_path)
     paddock = paddock_up(engine_table(wrapper) + model_table("a", tiny_gguf))
     paddock.wait_state("a", "ready")
     left = engine.starts()[0]["pid"]
@@ -180,9 +187,7 @@ def test_unloading_a_wrapped_engine_ends_the_engine_too(
     paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
 ) -> None:
     engine = fake_engine()
-    wrapper = tmp_path / "wrapped"
-    wrapper.write_text(f'#!/bin/sh\n"{engine.path}" "$@"\n')
-    wrapper.chmod(0o755)
+    wrapper = wrapped(engine, tmp_path)
     paddock = paddock_up(engine_table(wrapper) + model_table("a", tiny_gguf))
     paddock.wait_state("a", "ready")
     assert paddock.command("unload", "a").returncode == 0

@@ -176,13 +176,7 @@ class _Finder:
 
     def _fewest(self, low: int, high: int, offload: Callable[[int], Offload]) -> int:
         """The smallest number in [low, high] with which the plan fits, `high` if none does."""
-        while low < high:
-            middle = (low + high) // 2
-            if self._plan(offload=offload(middle)).fits:
-                high = middle
-            else:
-                low = middle + 1
-        return high
+        return high - bisect(0, high - low, lambda less: bool(self._plan(offload=offload(high - less)).fits))
 
 
 def _freed_bytes(before: FitPlan, after: FitPlan) -> int:
