@@ -126,12 +126,14 @@ class Manager:
             state_dir=directory,
         )
         shop = Shop(events, planner, directory, state_dir.identity(directory))
+        devices.held = shop.ledger.endpoints_held
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
         )
+        shop.listed = lambda: self._inquiry.known_devices().devices
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._shop = shop
         self._listening = listening

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,9 @@ from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.shop import Planner
 from framework.values.manifest import Manifest
+from framework.values.plan import LaunchPlan
+from framework.values.pool import Resident
+from framework.values.request import ModelRequest
 
 
 class LoadText(Protocol):
@@ -31,6 +34,18 @@ class LoadText(Protocol):
     def __call__(self, text: str | None = None) -> Loaded:
         """What the text, or the file, comes to."""
         ...
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Plans launches beside what runs; what holds the place of a launch already is not in its way."""
+
+    planner: Planner
+    residents: tuple[Resident, ...]
+
+    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
+        others = [one for one in self.residents if (one.model, one.replica) != (request.id, replica)]
+        return await self.planner.plan(request, replica, residents=others)
 
 
 class Inquiry:
@@ -78,7 +93,9 @@ class Inquiry:
         """The plan of every declared replica; starts no model."""
         known = self._sample.known()
         devices = known if known.devices else await self.devices()
-        answer = await plan_all(self._current.manifest, self._planner, devices)
+        residents = tuple(one for pool in self._fleet.pools() for one in pool.residents)
+        beside = _Beside(self._planner, residents)
+        answer = await plan_all(self._current.manifest, beside, devices)
         return as_running(answer, self._fleet.views())
 
     async def engines(self) -> tuple[EngineAnswer, ...]:
@@ -96,4 +113,4 @@ class Inquiry:
     async def doctor(self) -> tuple[DoctorCheck, ...]:
         """All checks, on the file as it is now."""
         around = Surroundings(self._state_dir, None, None)
-        return await examine(await self.check(None), self._environ, self._probes, around)
+        return await examine(await self.check(None), self._environ, self._probes, around, self._sample.take)

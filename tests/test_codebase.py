@@ -32,6 +32,17 @@ UNITLESS: dict[str, str] = {
     "framework/models/gguf_fields.py:full_attention_interval": "layers; named after the key of the file",
     "framework/planning/memory/shape.py:full_attention_interval": "layers; named after the key of the file",
     "framework/manifest/schema_engines.py:fill": "share of a device; the manifest's own word",
+    "framework/values/request.py:fill": "share of a device; the manifest's own word",
+    "framework/values/device.py:utilisation": "share of a second; the driver's own word",
+    "framework/values/pool.py:utilisation": "share of a second; the driver's own word",
+    "framework/hardware/amd.py:utilisation": "share of a second; the driver's own word",
+    "framework/hardware/nvml.py:utilisation": "share of a second; the driver's own word",
+    "framework/planning/pools/simulation.py:hit_rate": "share of requests that found their model loaded",
+    "framework/hardware/amd.py:utilisation": "share of the time in which a card works",
+    "framework/hardware/nvml.py:utilisation": "share of the time in which a card works",
+    "framework/values/device.py:utilisation": "share of the time in which a device works",
+    "framework/values/pool.py:utilisation": "share of the time in which a device works",
+    "framework/values/request.py:fill": "share of a device; the manifest's own word",
     "framework/manifest/schema_engines.py:min_head": "billions of parameters; the manifest's own word",
 }
 # A name that a field of bytes or seconds has when its unit was forgotten.

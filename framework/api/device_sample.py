@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from framework.api.answers import DevicesAnswer
-from framework.api.facts import in_pools
+from framework.hardware.membership import in_pools
 from framework.reconcile.current import CurrentManifest
 from framework.telemetry.events import utc_now
 from framework.values.reason import Reason

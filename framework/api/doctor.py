@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.api.answers import DoctorCheck
+from framework.api.answers import DevicesAnswer, DoctorCheck
 from framework.api.facts import list_all_devices, list_engines
 from framework.engines.probe import CapabilityCache
+from framework.hardware.driver import loaded_driver
+from framework.hardware.membership import servers_of
 from framework.manifest.load import Loaded
 from framework.models.file_set import check_model_file
 from framework.models.hub.facts import source_text
@@ -40,9 +42,16 @@ class Surroundings:
 
 
 async def examine(
-    loaded: Loaded, environ: Mapping[str, str], probes: CapabilityCache, around: Surroundings
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    probes: CapabilityCache,
+    around: Surroundings,
+    list_them: Callable[[], Awaitable[DevicesAnswer]] | None = None,
 ) -> tuple[DoctorCheck, ...]:
-    """All checks, in the order in which their faults should be fixed."""
+    """All checks, in the order in which their faults should be fixed.
+
+    `list_them` lists the devices of a manager that runs, which knows what servers it uses itself.
+    """
     checks = [
         DoctorCheck(
             "python", ok=True, reason=Reason("python_version", f"Python {platform.python_version()}.")
@@ -53,9 +62,37 @@ async def examine(
         _check("listener", around.listener_fault),
     ]
     if loaded.manifest is not None:
-        checks += await _engine_checks(loaded.manifest, environ, probes)
-        checks += await _model_checks(loaded.manifest, environ)
+        manifest = loaded.manifest
+        devices = await (list_them or (lambda: list_all_devices(manifest, environ)))()
+        checks += await _engine_checks(manifest, environ, probes)
+        checks += device_checks(manifest, devices, loaded_driver())
+        checks += await _model_checks(manifest, environ, devices)
     return tuple(checks)
+
+
+def device_checks(manifest: Manifest, devices: DevicesAnswer, driver: str) -> list[DoctorCheck]:
+    """Whether the GPUs of this machine, and the servers of the pools, can be used. `driver` says what of a
+    GPU there is to see without an engine; empty for nothing. A server in use is well, and worth knowing."""
+    listed = any(device.kind == "gpu" for device in devices.devices)
+    checks = [_check("gpu", _not_listed(driver, devices.reasons) if driver and not listed else None)]
+    for server in servers_of(manifest.pools.values()):
+        said = [reason for reason in devices.reasons if reason.evidence.get("endpoint") == server]
+        well = all(reason.code == "rpc_busy" for reason in said)
+        checks.append(DoctorCheck(f"server rpc://{server}", well, said[0] if said else None))
+    return checks
+
+
+def _not_listed(driver: str, reasons: Sequence[Reason]) -> Reason:
+    """A GPU that no engine sees: models would run on the processor without a word."""
+    known = next((reason for reason in reasons if reason.code == "devices_unknown"), None)
+    return known or Reason(
+        "gpu_not_listed",
+        f"This machine has {driver}, but no engine lists a GPU: models run on the processor.",
+        "Use an engine that is built for this GPU, check that its driver works, and that no variable such as"
+        " CUDA_VISIBLE_DEVICES hides it.",
+        "warning",
+        {"driver": driver},
+    )
 
 
 def _check(name: str, fault: Reason | None) -> DoctorCheck:
@@ -104,7 +141,9 @@ async def _engine_checks(
     return checks
 
 
-async def _model_checks(manifest: Manifest, environ: Mapping[str, str]) -> list[DoctorCheck]:
+async def _model_checks(
+    manifest: Manifest, environ: Mapping[str, str], devices: DevicesAnswer
+) -> list[DoctorCheck]:
     """For each model: its files are whole; then whether the largest can fit at all."""
     requests = manifest.models.values()
     looks = await asyncio.gather(*(asyncio.to_thread(_look, request, environ) for request in requests))
@@ -114,8 +153,8 @@ async def _model_checks(manifest: Manifest, environ: Mapping[str, str]) -> list[
     ]
     sizes = {request.id: look for request, look in zip(requests, looks, strict=True) if isinstance(look, int)}
     if sizes:
-        devices = (await list_all_devices(manifest, environ)).devices
-        checks.append(_check("memory", _memory_fault(sizes, sum(device.total_bytes for device in devices))))
+        cards = (device for device in devices.devices if not device.same_as and not device.is_unified)
+        checks.append(_check("memory", _memory_fault(sizes, sum(device.total_bytes for device in cards))))
     return checks
 
 

@@ -7,31 +7,44 @@ engine binaries for their help text and device list only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, EngineAnswer, PlanAnswer, RefusedInstance
 from framework.engines.child_env import without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.probe import CapabilityCache
 from framework.hardware.devices import DeviceList, host_memory, list_devices
+from framework.hardware.membership import in_pools, servers_of
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
+from framework.runtime.past import same_launch
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, EngineRef
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason, Refused
-from framework.values.request import ModelRequest, PoolLimits
+from framework.values.request import ModelRequest
 
-# A third of a second for a client of engines, which the commands that start none need not wait for.
-if TYPE_CHECKING:
-    from framework.runtime.shop import Planner
 
-AskDevices = Callable[[EngineBinary, Mapping[str, str]], Awaitable[DeviceList]]
-"""What an engine lists as its devices: asked now, or known from just before."""
+class Plans(Protocol):
+    """Whoever can show what a start would get."""
+
+    async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
+        """The plan, or values.reason.Refused. Only files that are here already count."""
+        ...
+
+
+class AskDevices(Protocol):
+    """What an engine lists as its devices, and servers have: asked now, or known from just before."""
+
+    async def __call__(
+        self, binary: EngineBinary, environ: Mapping[str, str], /, *, rpc: Sequence[str] = ()
+    ) -> DeviceList:
+        """`rpc` are servers, `host:port` each, in the order in which their devices are counted."""
+        ...
 
 
 async def list_engines(
@@ -45,7 +58,8 @@ async def list_engines(
 async def list_all_devices(
     manifest: Manifest, environ: Mapping[str, str], ask: AskDevices = list_devices
 ) -> DevicesAnswer:
-    """The devices of all engines, each name once, with its pool; host memory is always there."""
+    """The devices of all engines and of the pools' servers, each name once, with its pool; host memory is
+    always there."""
     reasons: list[Reason] = []
     binaries: dict[object, EngineBinary] = {}
     for ref in manifest.engines.values():
@@ -56,14 +70,18 @@ async def list_all_devices(
         else:
             binaries[binary.file] = binary
     probed = without_secrets(environ, manifest.secret_names)
-    lists = await asyncio.gather(*(ask(binary, probed) for binary in binaries.values()))
-    reasons.extend(reason for found in lists for reason in found.reasons)
+    servers = servers_of(manifest.pools.values())
+    # One after the other: a server answers one program at a time.
+    lists = [await ask(binary, probed, rpc=servers) for binary in binaries.values()]
+    for reason in (reason for found in lists for reason in found.reasons):
+        if reason not in reasons:
+            reasons.append(reason)
     known = _merged(lists) or [host_memory()]
     return DevicesAnswer(in_pools(known, manifest.pools.values()), tuple(reasons))
 
 
 async def plan_all(
-    manifest: Manifest, planner: Planner, devices: DevicesAnswer, *, only: str | None = None
+    manifest: Manifest, planner: Plans, devices: DevicesAnswer, *, only: str | None = None
 ) -> PlanAnswer:
     """Plan every replica, or those of one model; a refusal stands in its place. Starts nothing."""
     wanted = [request for request in manifest.models.values() if only in (None, request.id)]
@@ -76,7 +94,7 @@ async def plan_all(
 
 
 def as_running(answer: PlanAnswer, views: Iterable[ModelView]) -> PlanAnswer:
-    """Launches that run as they are planned keep the memory plan they were started with: what is free now is
+    """Launches that run with what is asked of them keep the plan they were started with: what is free now is
     what they left."""
     live = {
         (instance.model, instance.replica): instance.plan
@@ -87,23 +105,10 @@ def as_running(answer: PlanAnswer, views: Iterable[ModelView]) -> PlanAnswer:
 
     def shown(plan: LaunchPlan | RefusedInstance) -> LaunchPlan | RefusedInstance:
         running = live.get((plan.request.id, plan.replica))
-        if isinstance(plan, RefusedInstance) or running is None or running.fingerprint != plan.fingerprint:
-            return plan
-        return replace(plan, fit=running.fit, reasons=running.reasons)
+        asked = plan.request
+        return running if running is not None and same_launch(running.request, asked) else plan
 
     return replace(answer, instances=tuple(map(shown, answer.instances)))
-
-
-def in_pools(devices: Sequence[Device], pools: Iterable[PoolLimits]) -> tuple[Device, ...]:
-    """The devices, each with the first pool that takes it; None where none does, whatever it had before."""
-    accelerated = any(device.kind != "cpu" for device in devices)
-    ordered = tuple(pools)
-
-    def pool_of(device: Device) -> str | None:
-        taking = (pool.name for pool in ordered if _takes(pool, device, accelerated=accelerated))
-        return next(taking, None)
-
-    return tuple(replace(device, pool=pool_of(device)) for device in devices)
 
 
 def preview(loaded: Loaded, views: Iterable[ModelView]) -> DiffAnswer:
@@ -141,7 +146,7 @@ async def _find(ref: EngineRef, manifest: Manifest, environ: Mapping[str, str]) 
     return await asyncio.to_thread(find_binary, ref, environ, base_dir=base_dir)
 
 
-async def _planned(request: ModelRequest, replica: int, planner: Planner) -> LaunchPlan | RefusedInstance:
+async def _planned(request: ModelRequest, replica: int, planner: Plans) -> LaunchPlan | RefusedInstance:
     try:
         return await planner.plan(request, replica)
     except Refused as refusal:
@@ -150,12 +155,9 @@ async def _planned(request: ModelRequest, replica: int, planner: Planner) -> Lau
 
 def _merged(lists: Iterable[DeviceList]) -> list[Device]:
     """Each name once, host memory last, as every list has it."""
-    devices = {device.name: device for found in lists for device in found.devices}
+    devices: dict[str, Device] = {}
+    for found in lists:
+        for device in found.devices:
+            # Engines may disagree about what they see of a card; the one in front in the manifest counts.
+            devices.setdefault(device.name, device)
     return sorted(devices.values(), key=lambda device: device.kind == "cpu")
-
-
-def _takes(pool: PoolLimits, device: Device, *, accelerated: bool) -> bool:
-    """By name; `cpu` takes host memory; `auto` takes all others or, where there are none, host memory."""
-    if device.kind == "cpu":
-        return "cpu" in pool.devices or ("auto" in pool.devices and not accelerated)
-    return device.name in pool.devices or "auto" in pool.devices

@@ -67,7 +67,8 @@ def current_status(services: Services) -> dict[str, Any]:
         services.started_at,
         services.current,
         services.fleet.views(),
-        services.known_devices(),
+        services.fleet.pools(),
+        services.known_devices().sampled_at,
     )
 
 

@@ -22,6 +22,7 @@ from framework.values.action import StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import Listener
+from framework.values.pool import PoolView
 
 
 class FleetView(Protocol):
@@ -32,6 +33,9 @@ class FleetView(Protocol):
 
     def view(self, model_id: str) -> ModelView | None:
         """One model by id."""
+
+    def pools(self) -> tuple[PoolView, ...]:
+        """All pools in declared order, with what is known of their devices."""
 
     def resolve(self, name: str) -> str | None:
         """The id of a name or alias, compared exactly."""

@@ -79,7 +79,7 @@ async def _plan(manifest: Manifest, only: str | None, *, measure: bool) -> PlanA
         base_dir=manifest.path.absolute().parent,
         state_dir=state_dir.locate(manifest.path, manifest.server.state_dir),
     )
-    planner.secret_names = manifest.secret_names
+    planner.adopt(manifest)
     devices = await list_all_devices(manifest, os.environ, cache.get)
     return await plan_all(manifest, _Measuring(planner) if measure else planner, devices, only=only)
 

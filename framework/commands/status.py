@@ -10,6 +10,7 @@ from framework.commands.failure import OK
 from framework.commands.moments import since_text
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_reason, print_table, problem_text, say
+from framework.commands.pool_lines import print_pools
 from framework.values.units_text import size
 
 STOPPED = "stopped"
@@ -45,6 +46,7 @@ def command(manifest: ManifestOption = None, url: UrlOption = None, as_json: Jso
     print_table(COLUMNS, [row for model in status["models"] for row in rows_of(model)])
     for model in status["models"]:
         print_reasons(model)
+    print_pools(status["pools"])
     return OK
 
 

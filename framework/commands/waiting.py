@@ -92,7 +92,8 @@ def describe(model: dict[str, Any]) -> str:
             return f"{instance['state']}, {tenths} % of {size(progress['total_bytes'])}"
         if instance["state"] == "draining":
             return f"draining, {counted(instance['inflight'], 'request')} in flight"
-    return state
+    position = model["queue"]["position"]
+    return state if position is None else f"{state}, number {position} of those that wait for memory"
 
 
 def _ready_again(events: list[dict[str, Any]]) -> bool:

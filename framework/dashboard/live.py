@@ -154,7 +154,9 @@ def _html(desk: Desk, viewer: Viewer, update: Update) -> str:
 
 
 def _is_moving(models: Sequence[ModelView]) -> bool:
-    """Whether something loads or waits for its next try."""
+    """Whether something loads, or waits for a start or its next try."""
+    if any(view.queue.position is not None for view in models):
+        return True
     instances = (instance for view in models for instance in view.instances)
     return any(i.progress is not None or i.retry_in_s is not None for i in instances)
 

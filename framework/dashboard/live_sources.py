@@ -15,6 +15,7 @@ from framework.dashboard.pages.events import events_fragments, parse_query
 from framework.dashboard.pages.log import log_fragment
 from framework.dashboard.pages.model import body_fragment, gone_fragment
 from framework.dashboard.pages.overview import overview_fragments
+from framework.dashboard.pages.pools import pools_fragments
 from framework.dashboard.pages.shell import banner_fragment, banner_of
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import with_query
@@ -25,6 +26,7 @@ from framework.dashboard.views import (
     overview_now,
     parse_group,
     parse_log_query,
+    pools_now,
 )
 from framework.runtime.logs import LogBuffer
 from framework.values.instance import ModelView
@@ -61,7 +63,7 @@ def live_url(page: str, tag: str, **values: object) -> str:
 
 def source_of(desk: Desk, request: Request) -> LiveSource:
     """The source of the page that an address names. Raises ApiError 404 for a page that has no stream."""
-    sources = {"overview": _overview, "model": _model, "events": _events}
+    sources = {"overview": _overview, "pools": _pools, "model": _model, "events": _events}
     make = sources.get(request.query_params.get("page", ""))
     if make is None:
         raise ApiError(404, "not_found", "This page has no live updates.")
@@ -74,6 +76,13 @@ def _overview(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         page = overview_now(desk, shell_of(desk, request, "", "overview"), group)
         return (_banner(desk), *overview_fragments(page))
+
+    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+
+
+def _pools(desk: Desk, request: Request) -> LiveSource:
+    def fragments() -> tuple[Fragment, ...]:
+        return (_banner(desk), *pools_fragments(pools_now(desk)))
 
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
 

@@ -13,6 +13,7 @@ from framework.dashboard.desk import Desk
 from framework.dashboard.live_sources import live_url, tag_now
 from framework.dashboard.pages.events import parse_query
 from framework.dashboard.pages.model import ModelPage
+from framework.dashboard.pages.pools import PoolsPage
 from framework.dashboard.urls import model_url
 from framework.dashboard.views import (
     body_now,
@@ -21,6 +22,7 @@ from framework.dashboard.views import (
     overview_now,
     parse_group,
     parse_log_query,
+    pools_now,
 )
 
 
@@ -32,6 +34,13 @@ async def overview(desk: Desk, request: Request) -> Response:
     stream = live_url("overview", tag_now(desk), state=group or "")
     shell = shell_of(desk, request, "Overview", "overview", stream)
     return page_answer(desk, request, seen, "overview.html", overview_now(desk, shell, group, fresh=True))
+
+
+async def pools(desk: Desk, request: Request) -> Response:
+    """What each device holds, who leaves next, who waits and for what."""
+    seen = visit(request, desk.services)
+    shell = shell_of(desk, request, "Pools", "pools", live_url("pools", tag_now(desk)))
+    return page_answer(desk, request, seen, "pools.html", PoolsPage(shell, pools_now(desk, fresh=True)))
 
 
 async def model(desk: Desk, request: Request) -> Response:

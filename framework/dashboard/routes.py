@@ -15,6 +15,7 @@ from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.headers import SecurityHeaders
 from framework.dashboard.live import live
 from framework.dashboard.live_sources import LIVE
+from framework.dashboard.pages.pools import POOLS
 
 SECURED = (Middleware(SecurityHeaders),)
 
@@ -24,6 +25,7 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
     desk = make_desk(services, templates_dir, static_dir)
     return [
         _get(desk, "/", page_handlers.overview),
+        _get(desk, POOLS, page_handlers.pools),
         _get(desk, "/events", page_handlers.events),
         _get(desk, "/files", file_pages.files),
         _get(desk, "/files/{id}", file_pages.file),

@@ -15,6 +15,7 @@ from framework.dashboard.pages.events import PAGE_ROWS, EventQuery, EventsPage, 
 from framework.dashboard.pages.log import QUERY_LIMIT, LogQuery, LogView, log_view
 from framework.dashboard.pages.model import ModelBody, body_of
 from framework.dashboard.pages.overview import GROUPS, OverviewPage, summary_of, table_of
+from framework.dashboard.pages.pools import PoolSections, pool_sections
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.states import Group
 from framework.dashboard.urls import with_query
@@ -33,14 +34,25 @@ def overview_now(desk: Desk, shell: Shell, group: Group | None, *, fresh: bool =
         shell=shell,
         summary=summary_of(views, group, current),
         table=table_of(views, group, current.manifest.path.name),
-        devices=device_list_of(desk.devices.look(running_instances(views), fresh=fresh)),
+        devices=device_list_of(
+            desk.devices.look(running_instances(views), fresh=fresh), desk.services.fleet.pools()
+        ),
         recent=recent_events(desk.services, None),
     )
 
 
+def pools_now(desk: Desk, *, fresh: bool = False) -> PoolSections:
+    """Pools, their devices and who is on them; `fresh` asks for a new list of devices."""
+    fleet = desk.services.fleet
+    views = fleet.views()
+    return pool_sections(fleet.pools(), views, desk.devices.look(running_instances(views), fresh=fresh))
+
+
 def body_now(desk: Desk, view: ModelView) -> ModelBody:
     """The page of one model, but for its log."""
-    return body_of(view, recent_events(desk.services, view.request.id))
+    name = view.request.id
+    waiting = (one for pool in desk.services.fleet.pools() for one in pool.waiting if one.model == name)
+    return body_of(view, recent_events(desk.services, name), next(waiting, None))
 
 
 def log_now(desk: Desk, model_id: str, query: LogQuery, replicas: int) -> LogView:

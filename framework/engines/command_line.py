@@ -31,11 +31,30 @@ ENGINE_BATCH = (2048, 512)
 
 
 @dataclass(frozen=True)
+class Directions:
+    """Where planning sends a launch, by the engine's own names of devices (04 §8, §10.15)."""
+
+    devices: tuple[str, ...] = ()
+    """In the order in which they get layers; none for host memory alone."""
+    servers: tuple[str, ...] = ()
+    """`host:port` of the remote ones among them; an engine connects to all that it is given."""
+    layers: int | None = None
+    """On GPUs, the output counted as one; None leaves that to the fit step or to manual mode."""
+    experts: int = 0
+    """Experts of so many first layers stay in host memory."""
+    shares: tuple[int, ...] = ()
+    tensor: bool = False
+    cache_ram_mib: int | None = None
+    """Limit of the prompt cache; None leaves the engine's own."""
+
+
+@dataclass(frozen=True)
 class LineInputs:
     """What a line is made of: the request, the engine's facts, and what was granted.
 
     `context` is tokens over all slots, 0 = automatic. `spec_block` is the block of the speculation policy.
-    `cpu_only` keeps everything off the devices. `cpu_moe` is the value for `--n-cpu-moe` (04 §13).
+    `cpu_only` keeps everything off the devices. `cpu_moe` is the value for `--n-cpu-moe` (04 §13) and
+    `tensor_split` the shares of the devices, both in manual mode only.
     `template` says that a template file will be written for the launch. `thinking` are arguments of the chat
     template; those of the request win.
     """
@@ -50,9 +69,17 @@ class LineInputs:
     spec_block: tuple[str, ...] = ()
     cpu_only: bool = False
     cpu_moe: int | None = None
+    tensor_split: tuple[float, ...] = ()
     projector: Path | None = None
     template: bool = False
     thinking: Mapping[str, bool | str | float] = field(default_factory=dict)
+    directions: Directions | None = None
+    """None where the engine uses whatever it sees."""
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether planning says how many layers go where, so that nothing is left to the fit step."""
+        return self.directions is not None and self.directions.layers is not None
 
     @property
     def fixed_layers(self) -> bool:
@@ -67,7 +94,8 @@ class LineInputs:
     @property
     def fit(self) -> bool:
         """Whether llama-server's own fit step runs."""
-        return not self.cpu_only and not self.fixed_layers and self.may_have("--fit")
+        is_free = not self.cpu_only and not self.fixed_layers and not self.is_directed
+        return is_free and self.may_have("--fit")
 
     def may_have(self, flag: str) -> bool:
         """False only when a conclusive probe did not list the flag: passing it would stop the start."""
@@ -111,6 +139,7 @@ def _rows(line: LineInputs) -> Iterator[Section]:
     yield Section("jinja", _switch(line.may_have("--jinja"), "--jinja"))  # 15
     yield Section("batch", _batch(request))  # 15a
     yield Section("kv", _cache_types(line))  # 16
+    yield Section("prompt-cache", _prompt_cache(line), "optional")
     full_window = request.swa_full and caps.has("--swa-full")
     yield Section("window", _switch(full_window, "--swa-full"), "optional")
     yield Section("spec", line.spec_block, "optional")  # 18
@@ -136,18 +165,40 @@ def _context(line: LineInputs) -> tuple[str, ...]:
 
 
 def _placement(line: LineInputs) -> tuple[str, ...]:
-    """Rows 8a and 8b, and host memory only. Which layers go where is otherwise the fit step's to decide."""
+    """Rows 8 and 23. Which layers go where is said by planning, by manual mode, or by the fit step."""
     fit_off = ("--fit", "off") if line.may_have("--fit") else ()
-    if line.cpu_only:
+    directions = line.directions
+    if line.cpu_only or (line.is_directed and directions is not None and not directions.devices):
         return ("--device", "none", *fit_off)
-    if not line.fixed_layers:
-        return ("--fit", "on") if line.fit else ()
-    tokens = ["--gpu-layers", str(line.request.gpu_layers), *fit_off]
+    pins = _pins(directions) if directions is not None else ()
+    if line.fixed_layers:
+        return (*pins, "--gpu-layers", str(line.request.gpu_layers), *fit_off, *_by_hand(line))
+    if directions is not None and directions.layers is not None:
+        return (*pins, "--gpu-layers", str(directions.layers), *fit_off, *_directed(directions))
+    return (*pins, "--fit", "on") if line.fit else pins
+
+
+def _pins(directions: Directions) -> tuple[str, ...]:
+    servers = ("--rpc", ",".join(directions.servers)) if directions.servers else ()
+    return (*servers, "--device", ",".join(directions.devices) or "none")
+
+
+def _directed(directions: Directions) -> Iterator[str]:
+    if directions.experts:
+        yield from ("--n-cpu-moe", str(directions.experts))
+    if directions.tensor:
+        yield from ("--split-mode", "tensor")
+    if len(directions.shares) > 1:
+        yield from ("--tensor-split", ",".join(map(str, directions.shares)))
+
+
+def _by_hand(line: LineInputs) -> Iterator[str]:
+    if line.directions is not None and line.directions.tensor:
+        yield from ("--split-mode", "tensor")
     if line.cpu_moe is not None:
-        tokens += ["--n-cpu-moe", str(line.cpu_moe)]
-    if line.request.tensor_split:
-        tokens += ["--tensor-split", ",".join(f"{share:g}" for share in line.request.tensor_split)]
-    return tuple(tokens)
+        yield from ("--n-cpu-moe", str(line.cpu_moe))
+    if line.tensor_split:
+        yield from ("--tensor-split", ",".join(f"{share:g}" for share in line.tensor_split))
 
 
 def _fit_context(line: LineInputs) -> tuple[str, ...]:
@@ -165,6 +216,11 @@ def _fit_context(line: LineInputs) -> tuple[str, ...]:
 def _fit_target(line: LineInputs) -> tuple[str, ...]:
     wanted = line.fit and line.fitted_layers and line.caps.has("--fit-target")
     return ("--fit-target", str(MANUAL_FIT_MARGIN_MIB)) if wanted else ()
+
+
+def _prompt_cache(line: LineInputs) -> tuple[str, ...]:
+    limit_mib = line.directions.cache_ram_mib if line.directions is not None else None
+    return () if limit_mib is None else ("--cache-ram", str(limit_mib))
 
 
 def _batch(request: ModelRequest) -> tuple[str, ...]:

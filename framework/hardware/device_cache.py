@@ -1,77 +1,167 @@
 """Device lists for planning, shared by starts that come together.
 
-Called by runtime.planner. What is free changes with every load, so a list holds for a few seconds only; that
-a binary sees no GPU, or cannot say, stays so for a minute. Host memory is looked up afresh each time.
+Called by runtime and by whoever shows devices. What is free changes with every load, so a list holds for a
+few seconds only; that a binary sees no GPU, or cannot say, stays so for a minute, and so does that a server
+let a question wait. Each server is remembered by itself: while an instance holds it, it is as it was before.
+Host memory is looked up afresh each time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
-from framework.hardware.devices import DeviceList, host_memory, list_devices
-from framework.values.device import HOST_NAME
-from framework.values.engine import EngineBinary
+from framework.hardware import remote
+from framework.hardware.amd import SpillWatch, read_amd_cards
+from framework.hardware.devices import DeviceList, list_local, together, with_host_memory
+from framework.hardware.remote import SERVER_TIMEOUT_S, ServerAnswer, ask_server
+from framework.values.device import Device
+from framework.values.engine import EngineBinary, FileId
 
 FRESH_S = 3.0
-WITHOUT_GPUS_S = 60.0
-# Pairs of engine and environment; nobody has more in use at once.
-MOST_ENTRIES = 64
+LASTING_S = 60.0
+# Pairs of engine and environment, and servers; nobody has more in use at once.
+MOST_ENTRIES = 256
+
+Answer = TypeVar("Answer")
+Key = TypeVar("Key")
 
 
 @dataclass
-class _Entry:
+class _Entry(Generic[Answer]):
+    """One question, its last answer, and when that was given."""
+
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    found: DeviceList | None = None
-    until_s: float = 0.0
+    answer: Answer | None = None
+    asked_s: float = 0.0
+    holds_s: float = 0.0
 
 
 class DeviceCache:
     """Device lists of this process. Belongs to one event loop."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        server_timeout_s: float = SERVER_TIMEOUT_S,
+    ) -> None:
+        self.held: Callable[[], Collection[str]] = frozenset
+        """`host:port` of servers that instances hold, or may still hold: they are not asked. Set by whoever
+        starts instances."""
         self._clock = clock
-        self._entries: dict[object, _Entry] = {}
+        self._server_timeout_s = server_timeout_s
+        self._local: dict[object, _Entry[DeviceList]] = {}
+        self._servers: dict[tuple[FileId, str], _Entry[ServerAnswer]] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+        """Engines of several builds must not meet at a server either."""
+        self._known: dict[str, tuple[Device, ...]] = {}
+        self._spills = SpillWatch()
 
     async def get(
-        self, binary: EngineBinary, environ: Mapping[str, str], *, rpc: tuple[str, ...] = ()
+        self,
+        binary: EngineBinary,
+        environ: Mapping[str, str],
+        *,
+        rpc: Sequence[str] = (),
+        max_age_s: float | None = None,
     ) -> DeviceList:
-        """What `list_devices` says now or said just now. Never raises; callers that come together share."""
-        entry = self._entry((binary.file, rpc, frozenset(environ.items())))
-        async with entry.lock:
-            if entry.found is None or self._clock() >= entry.until_s:
-                await self._fill(entry, binary, environ, rpc)
-            return _with_host_memory(entry.found)
+        """What `list_devices` says now or said just now. Never raises; callers that come together share.
 
-    async def get_anew(self, binary: EngineBinary, environ: Mapping[str, str]) -> DeviceList:
+        `rpc` are the servers of all pools in their order. `max_age_s` is how old an answer may be; None
+        leaves that to what was answered.
+        """
+        servers = tuple(dict.fromkeys(rpc))
+        asking = [self._server(binary, environ, endpoint, max_age_s) for endpoint in servers]
+        local, answers = await asyncio.gather(
+            self._locally(binary, environ, max_age_s), asyncio.gather(*asking)
+        )
+        return with_host_memory(together(local, servers, answers))
+
+    async def get_anew(
+        self, binary: EngineBinary, environ: Mapping[str, str], *, rpc: Sequence[str] = ()
+    ) -> DeviceList:
         """What `list_devices` says now; whoever asks next is spared the question."""
-        entry = self._entry((binary.file, (), frozenset(environ.items())))
+        return await self.get(binary, environ, rpc=rpc, max_age_s=0.0)
+
+    async def until_quiet(self, endpoints: Collection[str]) -> None:
+        """Wait until no question to these servers is on its way. Whoever starts an instance on them first
+        makes them `held`, then waits for this: a question that meets an engine at its server must be killed.
+        """
+        for turn in [self._turns[endpoint] for endpoint in endpoints if endpoint in self._turns]:
+            async with turn:
+                pass
+
+    async def _locally(
+        self, binary: EngineBinary, environ: Mapping[str, str], max_age_s: float | None
+    ) -> DeviceList:
+        entry = _entry(self._local, (binary.file, frozenset(environ.items())))
+
+        async def ask() -> tuple[DeviceList, float]:
+            found = await self._with_spills(await list_local(binary, environ))
+            # Without a GPU nothing changes: neither where there is none, nor where asking failed.
+            return found, FRESH_S if any(device.kind == "gpu" for device in found.devices) else LASTING_S
+
+        return await self._answer(entry, ask, max_age_s)
+
+    async def _server(
+        self,
+        binary: EngineBinary,
+        environ: Mapping[str, str],
+        endpoint: str,
+        max_age_s: float | None,
+    ) -> ServerAnswer:
+        def as_known() -> ServerAnswer:
+            return remote.held(endpoint, self._known.get(endpoint, ()))
+
+        if endpoint in self.held():
+            return as_known()
+
+        async def ask() -> tuple[ServerAnswer, float]:
+            if endpoint in self.held():  # since this caller began to wait for its turn
+                return as_known(), 0.0
+            answer = await ask_server(binary, environ, endpoint, timeout_s=self._server_timeout_s)
+            if answer.devices:
+                self._known[endpoint] = answer.devices
+            return answer, LASTING_S if answer.hung else FRESH_S
+
+        # One that hangs is left alone, however fresh an answer is wanted: each question that is given up may
+        # end the server.
+        entry = _entry(self._servers, (binary.file, endpoint))
+        entry.lock = self._turns.setdefault(endpoint, entry.lock)
+        hung = entry.answer is not None and entry.answer.hung
+        return await self._answer(entry, ask, None if hung else max_age_s)
+
+    async def _answer(
+        self,
+        entry: _Entry[Answer],
+        ask: Callable[[], Awaitable[tuple[Answer, float]]],
+        max_age_s: float | None,
+    ) -> Answer:
+        wanted_s = self._clock()
         async with entry.lock:
-            await self._fill(entry, binary, environ, ())
-            return _with_host_memory(entry.found)
+            age_s = self._clock() - entry.asked_s
+            allowed_s = entry.holds_s if max_age_s is None else max_age_s
+            # What was asked while this caller waited for its turn is as good as new.
+            known = entry.answer if entry.asked_s > wanted_s or age_s < allowed_s else None
+            if known is None:
+                asked_s = self._clock()
+                known, entry.holds_s = await ask()
+                entry.answer, entry.asked_s = known, asked_s
+            return known
 
-    async def _fill(
-        self, entry: _Entry, binary: EngineBinary, environ: Mapping[str, str], rpc: tuple[str, ...]
-    ) -> None:
-        entry.found = await list_devices(binary, environ, rpc=rpc)
-        entry.until_s = self._clock() + _lasts_s(entry.found)
-
-    def _entry(self, key: object) -> _Entry:
-        if key not in self._entries and len(self._entries) >= MOST_ENTRIES:
-            self._entries = {k: entry for k, entry in self._entries.items() if entry.lock.locked()}
-        return self._entries.setdefault(key, _Entry())
-
-
-def _with_host_memory(found: DeviceList | None) -> DeviceList:
-    """Host memory as it is now, in place of what was remembered."""
-    known = found or DeviceList(())
-    gpus = tuple(device for device in known.devices if device.name != HOST_NAME)
-    return DeviceList((*gpus, host_memory()), known.reasons)
+    async def _with_spills(self, found: DeviceList) -> DeviceList:
+        if not any(device.name.startswith("ROCm") for device in found.devices):
+            return found
+        spilled = self._spills.look(await asyncio.to_thread(read_amd_cards))
+        return replace(found, reasons=(*found.reasons, *spilled))
 
 
-def _lasts_s(found: DeviceList) -> float:
-    """Without a GPU there is nothing that changes: neither where there is none, nor where asking failed."""
-    has_gpus = any(device.kind != "cpu" for device in found.devices)
-    return FRESH_S if has_gpus else WITHOUT_GPUS_S
+def _entry(entries: dict[Key, _Entry[Answer]], key: Key) -> _Entry[Answer]:
+    if key not in entries and len(entries) >= MOST_ENTRIES:
+        for idle in [known for known, entry in entries.items() if not entry.lock.locked()]:
+            del entries[idle]
+    return entries.setdefault(key, _Entry())

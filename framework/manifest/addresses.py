@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from dataclasses import replace
 from typing import Any
 
 from framework.manifest.bad_value import BadValue
@@ -15,6 +16,10 @@ HOST = re.compile(
 )
 PORT = re.compile(r"[0-9]{1,9}")
 DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+UUID = re.compile(r"(GPU|MIG)-[A-Za-z0-9/-]{1,80}")
+# These numbers count the servers of all pools, so a change of another pool would move them.
+NUMBERED_REMOTE = re.compile(r"(?i)RPC[0-9]*")
+AUTO, CPU, RPC = "auto", "cpu", "rpc://"
 DEFAULT_LISTENER = Listener()
 ADDRESS_FORM = f'host:port with a port from 1 to {HIGHEST_PORT}, as in "127.0.0.1:8080" or "[::1]:8080"'
 
@@ -52,16 +57,33 @@ def is_loopback(host: str) -> bool:
 
 
 def parse_device(value: Any) -> str:
-    """`auto`, `cpu`, a device as the engine lists it, or `rpc://host:port`."""
-    form = '"auto", "cpu", a device as the engine lists it ("CUDA0") or "rpc://host:port"'
-    if isinstance(value, str) and value.startswith("rpc://"):
+    """`auto`, `cpu`, a device as the engine lists it, the UUID of a GPU, or `rpc://host:port`."""
+    form = '"auto", "cpu", a device as the engine lists it ("CUDA0"), a GPU\'s UUID or "rpc://host:port"'
+    if not isinstance(value, str):
+        raise BadValue("bad_device", form)
+    if value.lower() in (AUTO, CPU):  # listings call host memory `CPU`
+        return value.lower()
+    if value.startswith(RPC):
         try:
-            return f"rpc://{parse_address(value.removeprefix('rpc://'))}"
+            server = parse_address(value.removeprefix(RPC))
         except BadValue:
             raise BadValue("bad_device", form) from None
-    if not isinstance(value, str) or not DEVICE.fullmatch(value):
+        return f"{RPC}{replace(server, host=server.host.lower())}"
+    if NUMBERED_REMOTE.fullmatch(value):
+        raise BadValue("bad_device", 'the address of the server, as in "rpc://127.0.0.1:50052"')
+    if not DEVICE.fullmatch(value) and not UUID.fullmatch(value):
         raise BadValue("bad_device", form)
     return value
+
+
+def is_remote(device: str) -> bool:
+    """Whether a device of the manifest is a server of llama.cpp's RPC backend."""
+    return device.startswith(RPC)
+
+
+def is_uuid(device: str) -> bool:
+    """Whether a device of the manifest is a GPU's UUID, which does not tell what the engine calls it."""
+    return UUID.fullmatch(device) is not None
 
 
 def _completed(text: str) -> str:

@@ -6,7 +6,7 @@ Called by `load.py` when nothing is wrong; refuses nothing itself. Mapping: 01 ย
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -31,6 +31,7 @@ from framework.values.request import (
     SpecPolicy,
 )
 
+AUTO = "auto"
 DEFAULT_NAME = "default"
 NO_PROJECTOR, FOUND_PROJECTOR = "none", "auto"
 
@@ -60,7 +61,7 @@ def build_manifest(
     pools = {name: entry.table for name, entry in tables.pools.items()} or {DEFAULT_NAME: PoolTable()}
     around = Surroundings(
         engines={name: engine_ref(name, table, files) for name, table in engines.items()},
-        pools={name: PoolLimits(name, tuple(table.devices)) for name, table in pools.items()},
+        pools={name: pool_limits(name, table) for name, table in pools.items()},
         speculation={name: spec_policy(entry.table) for name, entry in tables.speculation.items()},
         templates=outside.templates,
     )
@@ -111,6 +112,20 @@ def engine_ref(name: str, table: EngineTable, files: Files) -> EngineRef:
         env=dict(table.environment),
         env_passthrough=tuple(table.environment_passthrough),
         api_key=table.api_key,
+        datacenter_tuning=table.datacenter_tuning,
+    )
+
+
+def pool_limits(name: str, table: PoolTable) -> PoolLimits:
+    """`[pools.NAME]`. The order of devices stays: it numbers remote ones."""
+    return PoolLimits(
+        name=name,
+        devices=tuple(dict.fromkeys(table.devices)),
+        fill=table.fill,
+        budget_bytes=table.budget,
+        reserve_bytes=table.reserve,
+        evict=table.evict,
+        offload=table.offload,
     )
 
 
@@ -140,8 +155,10 @@ def model_request(name: str, table: ModelTable, around: Surroundings, files: Fil
         batch=table.batch.logical,
         ubatch=table.batch.physical,
         memory_mode=placement.mode,
+        devices=_pick(placement.devices),
         gpu_layers=max(placement.gpu_layers, -1),
         n_cpu_moe=placement.cpu_experts,
+        tensor_parallel=placement.split == "tensor",
         tensor_split=tuple(placement.tensor_split),
         threads=table.threads if table.threads is not None and table.threads > 0 else None,
         flash_attn=table.flash_attention,
@@ -162,6 +179,11 @@ def _source(written: WrittenSource, files: Files) -> ModelSource:
     return ModelSource(path=path, repo=written.repo, variant=written.variant, file=written.file)
 
 
+def _pick(written: Sequence[str]) -> tuple[str, ...] | None:
+    """Canonical form of `placement.devices` (07 ยง3.3); none written means any of the pool."""
+    return tuple(sorted(set(written) - {AUTO})) or None
+
+
 def _projector(written: str | None, files: Files) -> Path | Literal["auto"] | None:
     if written is None or written == NO_PROJECTOR:
         return None
@@ -176,6 +198,7 @@ def _live_settings(table: ModelTable) -> LiveSettings:
         load=table.load,
         idle_after_s=table.unload_after if table.load == "on-demand" else None,
         priority=table.priority,
+        pin=table.pin,
         replicas=table.replicas,
         load_timeout_s=timeout.load,
         first_token_timeout_s=timeout.first_token,

@@ -54,6 +54,13 @@ class Files:
         self.canonical(written)
         return written not in self._missing
 
+    def size_bytes(self, written: str | None) -> int:
+        """Size of a file that holds weights; 0 where there is none to look at."""
+        try:
+            return os.stat(self.canonical(written)).st_size if written else 0  # noqa: PTH116
+        except (OSError, ValueError):
+            return 0
+
     def template(self, written: str) -> str:
         """The text of a chat template. Raises `Unreadable`."""
         return self.text(written, MAX_TEMPLATE_BYTES)

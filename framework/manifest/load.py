@@ -22,6 +22,7 @@ from framework.manifest.includes import patterns_of, read_included
 from framework.manifest.outside import read_outside
 from framework.manifest.overrides import read_overrides
 from framework.manifest.placeholders import note_placeholders
+from framework.manifest.pools import check_pools
 from framework.manifest.references import check_listener, check_references
 from framework.manifest.refusals import note_refusals, note_unknown_modes
 from framework.manifest.schema_model import DefaultsTable, ModelTable
@@ -85,6 +86,7 @@ def _load(
     check_engine_args(tables, findings)  # (6)
     models = _merged(tables, findings)
     files = Files(main.path.parent, environ)
+    check_pools(tables, models, files, findings)
     outside = read_outside(tables, files, findings)  # (7)
     read = (*(document.path for document in documents), *dict.fromkeys(files.read))
     texts = (text.encode() for text in outside.templates.values())

@@ -20,10 +20,7 @@ def note_refusals(entries: Iterable[Entry[Any]], findings: Findings) -> None:
     for entry in entries:
         kind = "models" if entry.kind == "defaults" else entry.kind
         for key, value in entry.raw.items():
-            _note(kind, (key,), value, entry, findings)
-            if isinstance(value, dict):
-                for inner, inner_value in value.items():
-                    _note(kind, (key, inner), inner_value, entry, findings)
+            _note(kind, key, value, entry, findings)
 
 
 def note_unknown_modes(tables: Tables, findings: Findings) -> None:
@@ -44,8 +41,8 @@ def note_unknown_modes(tables: Tables, findings: Findings) -> None:
             )
 
 
-def _note(kind: str, path: tuple[str, ...], value: object, entry: Entry[Any], findings: Findings) -> None:
-    sentence = refusal(kind, ".".join(path), value)
-    if sentence is not None and not any(bad[: len(path)] == path for bad in entry.bad_paths):
-        place: Place = entry.place.child(*path).key
+def _note(kind: str, key: str, value: object, entry: Entry[Any], findings: Findings) -> None:
+    sentence = refusal(kind, key, value)
+    if sentence is not None and key not in entry.bad_keys:
+        place: Place = entry.place.child(key).key
         findings.add("not_available_yet", place, f"{place.name}: {sentence}", found=shown(value))

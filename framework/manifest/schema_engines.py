@@ -20,11 +20,15 @@ from framework.manifest.value_types import (
     Text,
     whole,
 )
-from framework.values.request import SpecPolicy
+from framework.values.engine import EngineRef
+from framework.values.request import PoolLimits, SpecPolicy
 
 RESTART = "restart"
 LONGEST_NGRAM = 1024
+NEXT_PLAN = "next plan"
 POLICY = SpecPolicy()
+LIMITS = PoolLimits()
+LEAST_FILL = 0.1
 
 
 class EngineTable(Table):
@@ -41,8 +45,8 @@ class EngineTable(Table):
     by `*`."""
     system_rocm: Literal["auto", "never"] = option("never", effect=RESTART)
     """Whether the host's ROCm libraries come before those of the build."""
-    datacenter_tuning: bool = option(False, effect=RESTART)
-    """Whether variables that suit datacenter cards are set."""
+    datacenter_tuning: bool = option(EngineRef.datacenter_tuning, effect=RESTART)
+    """Whether variables that suit datacenter cards are set, where a model is on such cards only."""
     api_key: bool = option(True, effect=RESTART)
     """Give every process a random key, so that nobody else on this machine can use it. For engines without
     keys: false."""
@@ -51,18 +55,21 @@ class EngineTable(Table):
 class PoolTable(Table):
     """A set of devices with limits. Without `[pools]` there is one, `default`, with all devices."""
 
-    devices: Annotated[list[DeviceName], Field(min_length=1)] = option(["auto"], effect=RESTART)
-    """`auto` (all GPUs, else the CPU), `cpu`, or devices as the engine lists them."""
-    fill: Annotated[float, Field(ge=0.1, le=1.0)] = option(0.97, effect="next plan")
-    """Share of each device that may be planned."""
-    budget: SizeLimit | None = option(None, effect="next plan")
-    """Cap per device, below what it really has. Absent: none."""
-    reserve: SizeLimit = option(0, written="0MiB", effect="next plan")
-    """Memory that stays free on each device."""
-    evict: Literal["idle", "never"] = option("idle", effect="live")
-    """Whether idle models make room for others, the least recently used first."""
-    offload: Literal["allow", "forbid"] = option("allow", effect="next plan")
-    """Whether layers or experts may lie in host memory."""
+    devices: Annotated[list[DeviceName], Field(min_length=1)] = option(
+        list(LIMITS.devices), effect="restart if a device in use is taken away"
+    )
+    """`auto` (all GPUs of this machine, else the CPU), `cpu`, devices as the engine lists them (`CUDA0`),
+    UUIDs of GPUs (`GPU-...`), or servers of llama.cpp's RPC backend (`rpc://host:port`)."""
+    fill: Annotated[float, Field(ge=LEAST_FILL, le=1.0)] = option(LIMITS.fill, effect=NEXT_PLAN)
+    """Share of each GPU that may be planned."""
+    budget: SizeLimit | None = option(LIMITS.budget_bytes, effect=NEXT_PLAN)
+    """What models of the pool may hold of each device together. Absent: all of it."""
+    reserve: SizeLimit = option(LIMITS.reserve_bytes, written="0MiB", effect=NEXT_PLAN)
+    """Memory that stays free on each device besides."""
+    evict: Literal["idle", "never"] = option(LIMITS.evict, effect="live")
+    """Whether idle models make room for others: the lowest priority first, then the least recently used."""
+    offload: Literal["allow", "forbid"] = option(LIMITS.offload, effect=NEXT_PLAN)
+    """Whether layers or experts may lie in host memory where GPUs are too small."""
 
 
 class NgramTable(Table):

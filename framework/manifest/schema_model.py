@@ -80,7 +80,8 @@ class TimeoutTable(Table):
     drain: DurationOrZero = option(LIVE.drain_timeout_s, written="5m")
     """For requests that are being served when the model is to stop or to be replaced."""
     queue: DurationOrZero = option(LIVE.queue_timeout_s, written="1m")
-    """In the queue of a loaded model."""
+    """While the model is replaced, or waits for its next start. After half of it, requests that wait for
+    memory come before those for models that are loaded."""
 
 
 class BatchTable(Table):
@@ -111,13 +112,14 @@ class PlacementTable(Table):
     mode: Literal["auto", "manual"] = option(ModelRequest.memory_mode)
     """`manual` takes the numbers below as they are."""
     devices: list[DeviceName] = option([])
-    """Devices of the pool that this model may use. Empty: all."""
+    """Devices of the pool that this model may use, by the names that the pool has for them. Empty: all."""
     gpu_layers: Annotated[int, whole(-MOST_LAYERS, MOST_LAYERS)] = option(ModelRequest.gpu_layers)
     """Layers on GPUs; a negative number lets the engine decide. Needs mode `manual`."""
     cpu_experts: Annotated[int, whole(0, MOST_LAYERS)] = option(ModelRequest.n_cpu_moe)
     """Layers whose experts stay in host memory. Needs mode `manual`."""
     split: Literal["layer", "tensor"] = option("layer")
-    """How a model is divided over several devices."""
+    """How a model is divided over several devices: whole layers each, or a part of every layer, which is
+    faster where devices are joined closely. Where `tensor` cannot be had it is `layer`, with a reason."""
     tensor_split: TensorSplit = option([])
     """Shares of the devices, in their order. Needs mode `manual`."""
 
@@ -200,11 +202,11 @@ class DefaultsTable(Table):
     replicas: Annotated[int, whole(1, MOST_REPLICAS)] = option(LIVE.replicas)
     """Equal copies that share the requests."""
     priority: Annotated[int, whole(-1000, 1000)] = option(LIVE.priority)
-    """Order of starting and stopping; higher comes first."""
-    pin: bool = option(False)
-    """Never unloaded to make room for others."""
+    """Higher is started first, and never makes room for lower."""
+    pin: bool = option(LIVE.pin)
+    """Once loaded, never unloaded to make room for others."""
     max_queue: Annotated[int, whole(0, 100_000)] = option(LIVE.max_queue)
-    """Requests that may wait for a slot of this model; further ones get 429."""
+    """Requests that may wait for this model; further ones get 503 with `Retry-After`."""
     overflow_to: Name | None = option(None)
     """Model for prompts that are longer than this one's context."""
     timeout: TimeoutTable = sub_table(TimeoutTable)

@@ -26,7 +26,7 @@ class Fine:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """A key below a table (`a.b` is key `b` of its table `a`), what it would do, and what to do instead."""
+    """A key of a table, what it would do, and what to do instead."""
 
     table: str
     key: str
@@ -50,7 +50,6 @@ def only(value: Any) -> Fine:
     return Fine(lambda given: type(given) is type(value) and given == value, f"`{json.dumps(value)}`")
 
 
-WHOLE_POOL = Fine(lambda value: value in (["auto"], ["cpu"]), '`["auto"]` and `["cpu"]`')
 SELF_DRAFTING = Fine(
     lambda value: canonical_mode(value) not in DRAFTING_MODES, "`auto`, `off`, `ngram` and `ngram-simple`"
 )
@@ -82,16 +81,6 @@ UNAVAILABLE = (
         "engines",
         ("kind", "the native engine", only("llama-server")),
         ("system_rocm", "using the host's ROCm libraries"),
-        ("datacenter_tuning", "tuning for datacenter cards"),
-    ),
-    *_rows(
-        "pools",
-        ("devices", "choosing devices for a pool", WHOLE_POOL, 'write ["auto"] or ["cpu"]'),
-        ("fill", "planning memory per device"),
-        ("budget", "a memory budget per device"),
-        ("reserve", "a memory reserve per device"),
-        ("evict", "eviction"),
-        ("offload", "planning of layers in host memory"),
     ),
     *_rows(
         "speculation",
@@ -112,12 +101,9 @@ UNAVAILABLE = (
     # These hold for `[defaults]` too.
     *_rows(
         "models",
-        ("pin", "pinning against eviction", only(False)),
         ("slot_state", "carrying prompt caches over restarts", OFF),
         ("on_drift", "watching for drift"),
         ("overflow_to", "handing long prompts to another model"),
-        ("placement.devices", "choosing devices for a model"),
-        ("placement.split", "splitting tensors over devices", only("layer")),
         ("voice_format", "speech"),
         ("transcription", "transcription"),
     ),
@@ -131,14 +117,12 @@ NEVER_TABLES = {"profiles": "profiles are not a feature: use includes"}
 
 _BY_KEY = {(row.table, row.key): row for row in UNAVAILABLE}
 _CLASS_TABLES = {
-    "ServerTable": ("server", ""),
-    "AccessTable": ("access", ""),
-    "EngineTable": ("engines", ""),
-    "PoolTable": ("pools", ""),
-    "SpeculationTable": ("speculation", ""),
-    "ModelTable": ("models", ""),
-    "DefaultsTable": ("models", ""),
-    "PlacementTable": ("models", "placement."),
+    "ServerTable": "server",
+    "AccessTable": "access",
+    "EngineTable": "engines",
+    "SpeculationTable": "speculation",
+    "ModelTable": "models",
+    "DefaultsTable": "models",
 }
 
 
@@ -152,5 +136,4 @@ def refusal(table: str, key: str, value: Any) -> str | None:
 
 def row_of(class_name: str, key: str) -> Unavailable | None:
     """The row for a key of a table class; None when every value of it is carried out."""
-    table, prefix = _CLASS_TABLES.get(class_name, ("", ""))
-    return _BY_KEY.get((table, prefix + key))
+    return _BY_KEY.get((_CLASS_TABLES.get(class_name, ""), key))

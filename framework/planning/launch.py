@@ -1,24 +1,29 @@
 """The launch plan of one replica: request and facts in, command line, environment and reasons out. Pure.
 
-Called by runtime.planner, which adds the memory plan (planning.launch_memory): that changes neither command
-line nor fingerprint, since the engine's own fit step decides what goes where.
+Called by runtime.planner: `plan_launch` makes the launch as it is asked for, without a place; `directed`
+sends it somewhere. The fingerprint is of what was asked: what is free at the moment changes the place, and
+makes no other launch of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from framework.engines.args import context, owns_speculation
 from framework.engines.child_env import child_environment, declared_environment
-from framework.engines.command_line import LineInputs, build_sections
+from framework.engines.command_line import Directions, LineInputs, build_sections
 from framework.engines.fingerprint import fingerprint
 from framework.engines.granted import grant
 from framework.engines.library_path import LibraryPath
+from framework.engines.tuning import tuning_variables
+from framework.engines.visibility import show_only
 from framework.models.file_set import FileSet
 from framework.planning.memory_reasons import context_above_training
+from framework.planning.placement.manual import granted_experts, granted_ratio, usable_ratio
 from framework.planning.speculation import resolve_speculation
+from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Failure, Reason, Refused
@@ -45,36 +50,46 @@ class LaunchFacts:
     """Arguments of the chat template for the reasoning that was asked for."""
     notes: tuple[Reason, ...] = ()
     """What is worth knowing about the files."""
+    moe_layers: int | None = None
+    """Layers that have experts; None is not known."""
+    leading_dense: int = 0
+    """Layers before the first of them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a launch is sent, by the names that everybody sees. What is None stays as it is asked for."""
+
+    devices: tuple[str, ...]
+    """In the order in which they get layers; none for host memory alone."""
+    listed: tuple[Device, ...]
+    """All that the engine could see."""
+    layers: int | None = None
+    """On GPUs; None leaves that to the fit step or to manual mode."""
+    experts: int = 0
+    shares: tuple[int, ...] = ()
+    is_tensor: bool = False
+    context: int | None = None
+    slots: int | None = None
+    cache_types: tuple[str | None, str | None] | None = None
+    cache_ram_mib: int | None = None
 
 
 def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> LaunchPlan:
-    """The plan. Raises values.reason.Refused for what no start could survive (06 §14.2)."""
+    """The launch, without a place. Raises Refused for what no start could survive (06 §14.2)."""
     if facts.caps.conclusive and not facts.caps.has("--model"):
         raise Refused(Failure(_not_an_engine(request, facts.binary)))
     declared = declared_environment(request, facts.environ, secret_names=facts.secret_names)
     granted = grant(request, facts.caps, declared)
     spec = resolve_speculation(request.spec, facts.caps, user_owned=owns_speculation(request.extra_args))
-    sections = build_sections(
-        LineInputs(
-            request=request,
-            caps=facts.caps,
-            entry=facts.binary.entry,
-            main_gguf=facts.files.main,
-            slots=granted.slots,
-            context=request.n_ctx,
-            cache_types=granted.cache_types,
-            spec_block=spec.block,
-            cpu_only="cpu" in request.pool.devices,
-            cpu_moe=_cpu_moe(request),
-            projector=facts.projector,
-            template=request.template is not None,
-            thinking=facts.thinking,
-        )
-    )
+    experts, clamped = _cpu_moe(request, facts)
+    own = _Own(granted.slots, granted.cache_types, spec.block, experts)
+    sections = build_sections(_line(request, facts, own, request.n_ctx))
     env = child_environment(
         request, facts.environ, facts.libraries, sections, secret_names=facts.secret_names
     )
     asked = context(request.extra_args, request.n_ctx)
+    clamp = (clamped,) if clamped else ()
     return LaunchPlan(
         request=request,
         replica=replica,
@@ -91,9 +106,77 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         unified=granted.unified,
         cache_types=granted.cache_types,
         fingerprint=fingerprint(sections, env, (facts.binary.file, *facts.file_ids)),
-        reasons=(*granted.reasons, *facts.notes, *_notes(facts, asked)),
+        reasons=(*granted.reasons, *clamp, *facts.notes, *_notes(facts, asked)),
         template=request.template,
         projector=facts.projector,
+    )
+
+
+def directed(plan: LaunchPlan, facts: LaunchFacts, place: Place) -> LaunchPlan:
+    """The launch sent to a place: its line, its environment, and what it will be granted.
+
+    Raises Refused (`rpc_unsupported`) where the place is remote and this engine cannot go there.
+    """
+    request = plan.request
+    chosen = [device for name in place.devices for device in place.listed if device.name == name]
+    if any(device.endpoint for device in chosen) and facts.caps.conclusive and not facts.caps.has("--rpc"):
+        raise Refused(Failure(_rpc_unsupported(request, facts.binary)))
+    ratio, dropped = granted_ratio(request.tensor_split, len(chosen))
+    shown = show_only(plan.env, chosen, place.listed)
+    names = {device.name: shown.child_names.get(device.name, device.name) for device in chosen}
+    directions = Directions(
+        devices=tuple(names.values()),
+        servers=shown.servers,
+        layers=place.layers,
+        experts=place.experts,
+        shares=place.shares,
+        tensor=place.is_tensor,
+        cache_ram_mib=place.cache_ram_mib,
+    )
+    slots, types = place.slots or plan.slots, place.cache_types or plan.cache_types
+    own = _Own(slots, types, plan.spec.block, _cpu_moe(request, facts)[0])
+    tokens = request.n_ctx if place.context is None else place.context
+    line = replace(_line(request, facts, own, tokens), tensor_split=ratio, directions=directions)
+    tuning = tuning_variables(chosen, datacenter_tuning=request.engine.datacenter_tuning)
+    notes = (dropped,) if dropped is not None and request.memory_mode == "manual" else ()
+    return replace(
+        plan,
+        sections=build_sections(line),
+        env={**tuning, **shown.env},
+        slots=slots,
+        context=plan.context if place.context is None else place.context,
+        cache_types=types,
+        placement=replace(plan.placement, devices=tuple(names), child_names=names),
+        reasons=(*plan.reasons, *notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What was granted of a request."""
+
+    slots: int
+    cache_types: tuple[str | None, str | None]
+    spec_block: tuple[str, ...]
+    experts: int | None
+
+
+def _line(request: ModelRequest, facts: LaunchFacts, own: _Own, tokens: int) -> LineInputs:
+    return LineInputs(
+        request=request,
+        caps=facts.caps,
+        entry=facts.binary.entry,
+        main_gguf=facts.files.main,
+        slots=own.slots,
+        context=tokens,
+        cache_types=own.cache_types,
+        spec_block=own.spec_block,
+        cpu_only="cpu" in request.pool.devices,
+        cpu_moe=own.experts,
+        tensor_split=usable_ratio(request.tensor_split),
+        projector=facts.projector,
+        template=request.template is not None,
+        thinking=facts.thinking,
     )
 
 
@@ -107,9 +190,20 @@ def _not_an_engine(request: ModelRequest, binary: EngineBinary) -> Reason:
     )
 
 
-def _cpu_moe(request: ModelRequest) -> int | None:
-    manual = request.memory_mode == "manual" and request.gpu_layers >= 0
-    return request.n_cpu_moe if manual and request.n_cpu_moe > 0 else None
+def _rpc_unsupported(request: ModelRequest, binary: EngineBinary) -> Reason:
+    return Reason(
+        "rpc_unsupported",
+        f"Pool '{request.pool.name}' has remote devices, and {binary.entry} knows no --rpc.",
+        "Use a llama-server that was built with GGML_RPC, or a pool of devices of this machine.",
+        "error",
+        {"path": str(binary.entry), "pool": request.pool.name},
+    )
+
+
+def _cpu_moe(request: ModelRequest, facts: LaunchFacts) -> tuple[int | None, Reason | None]:
+    if request.memory_mode != "manual" or request.gpu_layers < 0:
+        return None, None
+    return granted_experts(request.n_cpu_moe, facts.moe_layers, facts.leading_dense)
 
 
 def _notes(facts: LaunchFacts, asked: int) -> list[Reason]:

@@ -6,15 +6,16 @@ memory, which context, what goes to host memory. Command line and fingerprint st
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from framework.planning.launch_memory import notes_on
 from framework.planning.line_settings import read_line
 from framework.planning.memory.measured import apply_measurement
 from framework.planning.memory_reasons import context_fitted, does_not_fit
+from framework.planning.placement.choice import grows_of, mapped_of, needs_of
 from framework.values.device import Device
-from framework.values.measurement import EngineChoice, MeasuredRow, Measurement
+from framework.values.measurement import EngineChoice, MeasuredRow, MeasuredTable, Measurement
 from framework.values.plan import FitPlan, LaunchPlan
 from framework.values.reason import Reason
 from framework.values.units_text import tokens
@@ -24,13 +25,9 @@ MIB = 1 << 20
 UNREST_MIB = 256
 # What the engine leaves free on each device unless told otherwise (--fit-target).
 FIT_MARGIN_MIB = 1024
-# What we said about memory before the engine did.
-REPLACED = frozenset(
-    {
-        *("context_fitted", "layers_delegated", "does_not_fit", "planning_fault"),
-        *("memory_may_grow", "slot_context_small"),
-    }
-)
+# What we said about memory before the engine did; and, where its fit step decides, what that would come to.
+REPLACED = frozenset({"does_not_fit", "planning_fault", "memory_may_grow", "slot_context_small"})
+DECIDED = frozenset({"context_fitted", "layers_delegated"})
 
 
 def with_measurement(plan: LaunchPlan, measured: Measurement) -> LaunchPlan:
@@ -49,8 +46,24 @@ def with_measurement(plan: LaunchPlan, measured: Measurement) -> LaunchPlan:
         fit = replace(fit, gpu_layers=choice.gpu_layers, cpu_experts=choice.partial_layers)
     elif line.may_move and any(row.free_mib is not None for row in measured.asked):
         fit = replace(fit, gpu_layers=line.offload.gpu_layers, cpu_experts=0)  # also where we had moved some
-    kept = [reason for reason in plan.reasons if reason.code not in REPLACED]
-    return replace(plan, fit=fit, reasons=(*kept, *_reasons(fit, choice, asked_tokens)))
+    ours = REPLACED | DECIDED if plan.placement.is_delegated else REPLACED
+    kept = [reason for reason in plan.reasons if reason.code not in ours]
+    placement = replace(
+        plan.placement, needs_bytes=needs_of(fit), grows_bytes=grows_of(fit), mapped_bytes=mapped_of(fit)
+    )
+    reasons = (*kept, *_reasons(fit, choice, asked_tokens))
+    return replace(plan, fit=fit, placement=placement, reasons=reasons)
+
+
+def by_outside_names(measured: Measurement, child_names: Mapping[str, str]) -> Measurement:
+    """The answer of an engine that was shown only some devices, by the names that everybody else uses."""
+    outside = {child: name for name, child in child_names.items()}
+
+    def table(rows: MeasuredTable) -> MeasuredTable:
+        return tuple(replace(row, device=outside.get(row.device, row.device)) for row in rows)
+
+    choice = measured.choice and replace(measured.choice, table=table(measured.choice.table))
+    return replace(measured, asked=table(measured.asked), draft=table(measured.draft), choice=choice)
 
 
 def still_holds(plan: LaunchPlan, measured: Measurement, devices: Iterable[Device]) -> bool:
@@ -82,7 +95,7 @@ def _reasons(fit: FitPlan, choice: EngineChoice | None, asked_tokens: int) -> li
     if choice is not None and choice.gpu_layers is not None:
         found.append(_delegated(fit))
     if fit.fits is False:
-        found.append(does_not_fit(fit, fit.remedies))
+        found.append(does_not_fit(fit, fit.remedies, severity="warning"))
     return [*found, *notes_on(fit)]
 
 

@@ -1,8 +1,8 @@
-"""The memory plan of a launch: what the engine's own fit step will come to, and what to change if it fails.
+"""The memory plan of a launch that leaves its placement to the engine's own fit step, or to its user.
 
-Pure; called by planning.launch. Decides nothing about the command line: the engine still decides, and this
-says beforehand, with reasons, what it can keep. Without GPUs it may shorten an automatic context; with them
-it shortens first, then moves layers and experts to host memory. An asked context is kept.
+Pure; called by planning.launch_delegated. Says beforehand, with reasons, what the engine can keep. Without
+GPUs it may shorten an automatic context; with them it shortens first, then moves layers and experts to host
+memory. An asked context is kept.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from framework.planning.memory import (
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.context_fit import bisect
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.row_split import divided_by_rows, main_alone
 from framework.planning.memory.shape import MOST_LAYERS
 from framework.planning.memory_reasons import (
     context_fitted,
@@ -66,17 +67,24 @@ class LaunchMemory:
 
 def plan_launch_memory(line: LineSettings, model: ModelMemory, hardware: Hardware) -> LaunchMemory:
     """Plan one launch. With nothing known to plan by, the plan is empty and a reason says why."""
+    if why := why_unplanned(line, model):
+        return unplanned(why)
     trained = model.shape.context_length or 0
-    if line.unplanned is not None:
-        return unplanned(f"{line.unplanned} puts weights where no rule of ours follows")
-    if line.drafter is not None:
-        return unplanned("a drafter in engine_args takes memory of its own")
-    if not (line.cache.n_ctx or trained):
-        return unplanned("the model's header does not name the trained context")
     found = _Search(line, model, hardware, line.cache.n_ctx or trained).result()
     slow = model_exceeds_memory(found.fit, hardware)
     told = (*found.reasons, slow, *notes_on(found.fit))
     return replace(found, reasons=tuple(reason for reason in told if reason is not None))
+
+
+def why_unplanned(line: LineSettings, model: ModelMemory) -> str | None:
+    """What keeps a launch from being planned."""
+    if line.unplanned is not None:
+        return f"{line.unplanned} puts weights where no rule of ours follows"
+    if line.drafter is not None:
+        return "a drafter in engine_args takes memory of its own"
+    if not (line.cache.n_ctx or model.shape.context_length):
+        return "the model's header does not name the trained context"
+    return None
 
 
 def notes_on(fit: FitPlan) -> tuple[Reason, ...]:
@@ -126,13 +134,17 @@ class _Search:
             notes.append(layers_delegated(plan, self.model.shape.layers + 1))
         ways = self._remedies(context, seen if is_moved else self.hardware, moves=not is_moved)
         if not plan.fits:
-            notes.append(does_not_fit(plan, ways))
+            notes.append(does_not_fit(plan, ways, severity="warning"))
         return LaunchMemory(replace(plan, remedies=ways), tuple(notes))
 
     def plan(self, context: int, offload: Offload) -> FitPlan:
         cache = replace(self.line.cache, n_ctx=context)
         model = self.model
-        return plan_memory(model.shape, model.tensors, cache, self.hardware, offload, self.extras)
+        if self.line.row_main is None or not self.hardware.gpus:
+            return plan_memory(model.shape, model.tensors, cache, self.hardware, offload, self.extras)
+        main = main_alone(self.hardware, self.line.row_main)
+        on_main = plan_memory(model.shape, model.tensors, cache, main, offload, self.extras)
+        return divided_by_rows(on_main, self.hardware, offload.split)
 
     def _seen_by_fit_step(self, whole: FitPlan) -> Hardware:
         """What the engine's fit step goes by: GPUs with a margin of its own and, only without any, all host

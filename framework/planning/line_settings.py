@@ -35,7 +35,8 @@ ALL_LAYERS = ("all", "-2")
 NO_DEVICE = "none"
 # Flags whose effect on memory no rule here knows.
 UNPLANNED_FLAGS = ("-ot", "--override-tensor")
-UNPLANNED_SPLITS = frozenset({"row", "tensor"})
+UNPLANNED_SPLITS = frozenset({"tensor"})
+BY_ROWS = "row"
 HEAD_TYPE = "draft-mtp"
 NO_SPECULATION = "none"
 # Types of speculation, the flag of their longest draft, and what that is by default.
@@ -78,8 +79,52 @@ class LineSettings:
     """An embedded head that drafts."""
     drafter: str | None = None
     """File of a separate drafter."""
+    row_main: int | None = None
+    """Weights are cut by rows, and this GPU does the rest; None where layers are divided."""
     unplanned: str | None = None
     """A flag whose effect on memory is not known, so that nothing can be said."""
+
+
+# Flags of a user who says himself where things go, each with the name of its variable.
+DEVICE_FLAGS = {"-dev": "DEVICE", "--device": "DEVICE", "--rpc": "RPC"}
+PLACEMENT_FLAGS: Mapping[str, str] = {
+    **DEVICE_FLAGS,
+    **dict.fromkeys(("-ngl", "--gpu-layers", "--n-gpu-layers"), "N_GPU_LAYERS"),
+    **dict.fromkeys(("-ts", "--tensor-split"), "TENSOR_SPLIT"),
+    **dict.fromkeys(("-sm", "--split-mode"), "SPLIT_MODE"),
+    **dict.fromkeys(("-mg", "--main-gpu"), "MAIN_GPU"),
+    **dict.fromkeys(("-fit", "--fit"), "FIT"),
+    **dict.fromkeys(("-fitt", "--fit-target"), "FIT_TARGET"),
+    **dict.fromkeys(("-fitc", "--fit-ctx"), "FIT_CTX"),
+    **dict.fromkeys(("-ncmoe", "--n-cpu-moe"), "N_CPU_MOE"),
+    **dict.fromkeys(("-cmoe", "--cpu-moe"), "CPU_MOE"),
+}
+SLOT_FLAGS = {"-np": "N_PARALLEL", "--parallel": "N_PARALLEL"}
+PROMPT_CACHE_FLAGS = {"-cram": "CACHE_RAM", "--cache-ram": "CACHE_RAM"}
+
+
+def owns_placement(args: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether the user's own arguments or variables say where things go."""
+    return _owns(PLACEMENT_FLAGS, args, env)
+
+
+def names_devices(args: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether they name devices or remote servers."""
+    return _owns(DEVICE_FLAGS, args, env)
+
+
+def owns_slots(args: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether they say how many slots there are."""
+    return _owns(SLOT_FLAGS, args, env)
+
+
+def owns_prompt_cache(args: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether they limit the prompt cache."""
+    return _owns(PROMPT_CACHE_FLAGS, args, env)
+
+
+def _owns(flags: Mapping[str, str], args: Sequence[str], env: Mapping[str, str]) -> bool:
+    return any(token in flags for token in args) or any(VARIABLE + name in env for name in flags.values())
 
 
 def read_line(argv: Sequence[str], env: Mapping[str, str]) -> LineSettings:
@@ -89,20 +134,22 @@ def read_line(argv: Sequence[str], env: Mapping[str, str]) -> LineSettings:
     slots = max(1, line.number(("-np", "--parallel"), "N_PARALLEL") or 1)
     fits = line.value(("-fit", "--fit"), "FIT") in TRUE_WORDS
     offload, fixed = _offload(line)
+    by_rows = _split_mode(line) == BY_ROWS
     least = line.number(("-fitc", "--fit-ctx"), "FIT_CTX")
     drafter = line.value(("-md", "--model-draft", "--spec-draft-model"), "SPEC_DRAFT_MODEL")
     return LineSettings(
         cache=_cache(line, max(0, context or 0), slots),
         offload=offload,
         host=_host(line),
-        may_shorten=fits and context is None,
-        may_move=fits and not fixed,
+        may_shorten=fits and context is None and not by_rows,
+        may_move=fits and not fixed and not by_rows,
         margin_bytes=_margin_bytes(line),
         least_context=LEAST_FITTED_CONTEXT if least is None else max(1, least),
         devices=_devices(line),
         projector=line.value(("-mm", "--mmproj"), "MMPROJ"),
         draft=_head(line),
         drafter=drafter,
+        row_main=max(0, line.number(("-mg", "--main-gpu"), "MAIN_GPU") or 0) if by_rows else None,
         unplanned=_unplanned(line),
     )
 
@@ -229,8 +276,12 @@ def _head(line: _Line) -> DraftPlan | None:
 def _unplanned(line: _Line) -> str | None:
     if line.has(*UNPLANNED_FLAGS) or line.variable("OVERRIDE_TENSOR"):
         return "--override-tensor"
-    split = line.value(("-sm", "--split-mode"), "SPLIT_MODE")
+    split = _split_mode(line)
     return f"--split-mode {split}" if split in UNPLANNED_SPLITS else None
+
+
+def _split_mode(line: _Line) -> str | None:
+    return line.value(("-sm", "--split-mode"), "SPLIT_MODE")
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from framework.planning.memory import Hardware
+from framework.planning.memory.budget import budgets
 from framework.planning.memory.placement import HOST
 from framework.planning.memory.settings import CELL_PADDING
+from framework.values.device import Device
 from framework.values.plan import FitPlan, Remedy
-from framework.values.reason import Reason
+from framework.values.pool import Resident
+from framework.values.reason import Reason, Severity
 from framework.values.units_text import counted, size, tokens
 
 MIB = 1 << 20
+# What a driver keeps of a card for itself is nobody's doing.
+LEAST_FOREIGN_BYTES = 512 * MIB
 # A prompt cache below this holds no conversation worth keeping.
 LEAST_PROMPT_CACHE_MIB = 256
 # A slot with less than one block of cells has no room for a question and its answer.
@@ -54,21 +60,103 @@ def layers_delegated(plan: FitPlan, most: int) -> Reason:
     )
 
 
-def does_not_fit(plan: FitPlan, ways: Sequence[Remedy]) -> Reason:
-    """The start is tried all the same: the engine may know better."""
+def slots_reduced(asked: int, slots: int) -> Reason:
+    """Fewer slots than asked, so that everything stays on GPUs."""
+    return Reason(
+        "slots_reduced",
+        f"{counted(slots, 'slot')} instead of {asked}, as far as memory goes: further requests wait.",
+        "A smaller kv_cache or a shorter context leaves room for more.",
+        "warning",
+        {"asked": asked, "granted": slots},
+    )
+
+
+def does_not_fit(
+    plan: FitPlan,
+    ways: Sequence[Remedy],
+    devices: Sequence[Device] = (),
+    residents: Sequence[Resident] = (),
+    *,
+    severity: Severity = "error",
+) -> Reason:
+    """What it needs, what there is, who has the rest, and what would help (FM-15)."""
     needed = {name: plan.needed_bytes(name) for name in plan.budget_bytes}
     full = {name: need for name, need in needed.items() if need > plan.budget_bytes[name]}
+    known = {device.name: device for device in devices}
     parts = [
         f"{size(need)} of {name}, where {size(plan.budget_bytes[name])} can be used"
+        f"{_held(name, known.get(name), residents)}"
         for name, need in full.items()
     ]
+    if not full:
+        parts = [
+            f"{size(sum(plan.total_bytes.values()))} of memory that {' and '.join(plan.total_bytes)} share"
+        ]
+    ending = "the start may fail" if severity == "warning" else "it is not started"
+    help_ = ways[0].sentence if ways else "Free memory, or use a smaller model."
+    if severity == "error":
+        help_ += ' placement.mode = "manual" starts it all the same.'
     return Reason(
         "does_not_fit",
-        f"With a context of {tokens(plan.context)} it needs {' and '.join(parts)}; the start may fail.",
-        ways[0].sentence if ways else "Free memory, or use a smaller model.",
-        "warning",
-        {"needed_bytes": full, "budget_bytes": {name: plan.budget_bytes[name] for name in full}},
+        f"With a context of {tokens(plan.context)} it needs {' and '.join(parts)}; {ending}.",
+        help_,
+        severity,
+        {
+            "needed_bytes": full or needed,
+            "budget_bytes": {name: plan.budget_bytes[name] for name in full or needed},
+            **_holders(full or needed, residents),
+            **_foreign(full or needed, known, residents),
+        },
     )
+
+
+def file_does_not_fit(
+    file_bytes: int, hardware: Hardware, devices: Sequence[Device], residents: Sequence[Resident]
+) -> Reason:
+    """A model of which only the size is known, where all of it has to be on GPUs."""
+    sizes = budgets(hardware)
+    names = [gpu.name for gpu in hardware.gpus]
+    known = {device.name: device for device in devices}
+    rooms = [f"{size(sizes[name])} of {name}{_held(name, known.get(name), residents)}" for name in names]
+    return Reason(
+        "does_not_fit",
+        f"Its files are {size(file_bytes)}, and {' and '.join(rooms)} can be used; it is not started.",
+        'Free memory, or use a smaller model. placement.mode = "manual" starts it all the same.',
+        "error",
+        {
+            "needed_bytes": {"files": file_bytes},
+            "budget_bytes": {name: sizes[name] for name in names},
+            **_holders(names, residents),
+        },
+    )
+
+
+def _held(name: str, device: Device | None, residents: Sequence[Resident]) -> str:
+    """Who has the rest of a device, as the end of a sentence."""
+    ours = [f"{one.model} holds {size(one.bytes[name])}" for one in residents if one.bytes.get(name)]
+    foreign = _foreign_bytes(device, residents) if device is not None else 0
+    others = [f"other programs hold {size(foreign)}"] if foreign >= LEAST_FOREIGN_BYTES else []
+    return f" ({', '.join((*ours, *others))})" if ours or others else ""
+
+
+def _foreign_bytes(device: Device, residents: Sequence[Resident]) -> int:
+    ours = sum(one.bytes.get(device.name, 0) for one in residents if one.holding != "promised")
+    return max(0, device.total_bytes - device.free_bytes - ours)
+
+
+def _holders(names: Iterable[str], residents: Sequence[Resident]) -> dict[str, Any]:
+    held = {
+        name: {one.instance: one.bytes[name] for one in residents if one.bytes.get(name)} for name in names
+    }
+    found = {name: by for name, by in held.items() if by}
+    return {"held_bytes": found} if found else {}
+
+
+def _foreign(
+    names: Iterable[str], known: Mapping[str, Device], residents: Sequence[Resident]
+) -> dict[str, Any]:
+    found = {name: _foreign_bytes(known[name], residents) for name in names if name in known}
+    return {"foreign_bytes": found} if found else {}
 
 
 def context_above_training(asked: int, trained: int) -> Reason:

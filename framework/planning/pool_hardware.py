@@ -1,18 +1,21 @@
-"""The memory that a launch may use: the engine's devices, as far as its pool and its line allow. Pure."""
+"""Which devices a launch may use: those of its pool and its pick, or those that its line names. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from framework.planning.memory import GpuBudget, Hardware
-from framework.values.device import Device
-from framework.values.request import PoolLimits
+from framework.hardware.membership import AUTO, HOST, REMOTE, members, names_device
+from framework.planning.memory import GpuBudget
+from framework.values.device import HOST_NAME, Device
+from framework.values.reason import Failure, Reason, Refused
+from framework.values.request import ModelRequest, PoolLimits
 
 Backend = Literal["cuda", "vulkan", "metal", "rpc", "other"]
 # How engines begin the names of their devices. HIP and MUSA builds share the CUDA code.
 BACKENDS: Mapping[str, Backend] = {
     "cuda": "cuda",
+    "mig": "cuda",
     "rocm": "cuda",
     "musa": "cuda",
     "vulkan": "vulkan",
@@ -20,25 +23,42 @@ BACKENDS: Mapping[str, Backend] = {
     "metal": "metal",
     "rpc": "rpc",
 }
-AUTO = "auto"
-HOST_POOL = "cpu"
 
 
-def hardware_of(
-    devices: Sequence[Device], pool: PoolLimits, on_line: Collection[str] | None = None
-) -> Hardware:
-    """Host memory and the GPUs that the engine will use, in its order: remote ones come first.
+def gpus_of(
+    devices: Sequence[Device], request: ModelRequest, unlisted: Sequence[Reason] = ()
+) -> tuple[Device, ...]:
+    """GPUs of the request's pool, or those of them that it picks; remote ones come first, as in the engine.
 
-    `on_line` are the devices that the command line names, None where it names none.
+    Raises Refused for names that no device has (04 §8.3): of a pick any, of a pool all. `unlisted` say why
+    servers are not in the list; such a start is tried again.
     """
-    host = next((device for device in devices if device.kind == "cpu"), None)
-    gpus = [device for device in devices if device.kind != "cpu" and _is_taken(device.name, pool, on_line)]
-    gpus.sort(key=lambda device: device.kind != "rpc")
-    return Hardware(
-        gpus=tuple(map(gpu_budget, gpus)),
-        host_free_bytes=host.free_bytes if host else 0,
-        host_total_bytes=host.total_bytes if host else 0,
-    )
+    pool = request.pool
+    if is_host_pool(pool):
+        return ()
+    found = [device for device in members(devices, pool) if device.kind != "cpu"]
+    if request.devices is not None:
+        _check_names(request.devices, found, unlisted, f"models.{request.id}.placement.devices")
+        found = [device for device in found if names_device(request.devices, device)]
+    elif not found:
+        _check_names(pool.devices, devices, unlisted, f"pools.{pool.name}.devices")
+    return tuple(sorted(found, key=lambda device: device.kind != "rpc"))
+
+
+def gpus_on_line(devices: Sequence[Device], names: Collection[str]) -> tuple[Device, ...]:
+    """GPUs that a command line names, in the engine's order."""
+    found = [device for device in devices if device.kind != "cpu" and device.name in names]
+    return tuple(sorted(found, key=lambda device: device.kind != "rpc"))
+
+
+def host_of(devices: Sequence[Device]) -> Device | None:
+    """Host memory, where it is listed."""
+    return next((device for device in devices if device.kind == "cpu"), None)
+
+
+def is_host_pool(pool: PoolLimits) -> bool:
+    """Whether the pool is host memory and nothing else."""
+    return HOST in pool.devices
 
 
 def gpu_budget(device: Device) -> GpuBudget:
@@ -51,7 +71,36 @@ def backend_of(name: str) -> Backend:
     return next((kind for start, kind in BACKENDS.items() if name.lower().startswith(start)), "other")
 
 
-def _is_taken(name: str, pool: PoolLimits, on_line: Collection[str] | None) -> bool:
-    if on_line is not None:
-        return name in on_line
-    return HOST_POOL not in pool.devices and (AUTO in pool.devices or name in pool.devices)
+def _check_names(
+    names: Collection[str], devices: Sequence[Device], unlisted: Sequence[Reason], where: str
+) -> None:
+    """Every name has to be that of a device."""
+    wanted = [name for name in names if name not in (AUTO, HOST, HOST_NAME)]
+    missing = sorted(
+        {name for name in wanted if not any(names_device((name,), device) for device in devices)}
+    )
+    if not missing:
+        return
+    servers = {name.removeprefix(REMOTE) for name in missing if name.startswith(REMOTE)}
+    if servers:
+        said = (reason for reason in unlisted if reason.evidence.get("endpoint") in servers)
+        raise Refused(Failure(next(said, None) or _unreachable(sorted(servers), where), retryable=True))
+    listed = sorted(device.name for device in devices if device.name != HOST_NAME)
+    reason = Reason(
+        "device_unmatched",
+        f"{where} names {', '.join(missing)}; the engine lists {', '.join(listed) or 'no device'}.",
+        "`paddock devices` shows what can be named.",
+        "error",
+        {"requested": missing, "available": listed},
+    )
+    raise Refused(Failure(reason))
+
+
+def _unreachable(servers: Sequence[str], where: str) -> Reason:
+    return Reason(
+        "rpc_unreachable",
+        f"{where} names {', '.join(servers)}, and no device of it is listed.",
+        "Start the server, or correct the address; the model is tried again by itself.",
+        "error",
+        {"endpoint": servers[0]},
+    )

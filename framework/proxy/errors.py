@@ -58,6 +58,7 @@ STATUS: Mapping[str, int] = {
     "model_loading": 503,
     "model_not_loaded": 503,
     "queue_full": 503,
+    "no_memory": 503,
     "instance_restarting": 503,
     "instance_replaced": 503,
     "model_unloaded": 503,
@@ -166,8 +167,14 @@ def internal_error(request_id: str) -> ProxyError:
     )
 
 
-def refused_lease(refused: LeaseRefused) -> ProxyError:
-    """Why no instance can be had, as an answer (08 §2.4), without what only the operator may see."""
+def refused_lease(refused: LeaseRefused, *, names_others: bool = True) -> ProxyError:
+    """Why no instance can be had, as an answer (08 §2.4), without what only the operator may see.
+
+    Whoever may use some models only is not told which others are in the way.
+    """
+    if refused.code == "no_memory" and not names_others:
+        message = "There is no memory for this model now: other models are in use."
+        return ProxyError(refused.code, message, retry_after_s=refused.retry_after_s)
     return ProxyError(
         refused.code,
         without_paths(refused.message, refused.reason),

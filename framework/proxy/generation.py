@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import orjson
 
+from framework.proxy.access import EVERY_MODEL
 from framework.proxy.clocks import GenerationClock
 from framework.proxy.engine_errors import engine_refusal, error_of_engine, event_status
 from framework.proxy.errors import ProxyError, refused_lease, revoked_lease
@@ -113,11 +114,18 @@ async def _acquire(job: Job) -> Lease:
     try:
         lease = await job.services.fleet.acquire(job.choice.id, key=request.key)
     except LeaseRefused as refused:
-        raise refused_lease(refused) from refused
+        raise refused_lease(refused, names_others=_may_know_others(job)) from refused
     finally:
         request.queue_s += clock() - began
     request.replica = lease.replica
     return lease
+
+
+def _may_know_others(job: Job) -> bool:
+    """Whether the caller may use every model, and so read the names of those that are in the way."""
+    manifest = job.services.current.manifest
+    mine = [key for key in manifest.access if key.name == job.request.key]
+    return not manifest.access or any(EVERY_MODEL in key.models for key in mine)
 
 
 def _watch(job: Job, lease: Lease) -> Callable[[asyncio.Future[RevokeCode]], None]:

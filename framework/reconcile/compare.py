@@ -13,9 +13,10 @@ from dataclasses import Field, asdict, fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
-from framework.engines.args import owns_speculation
+from framework.engines.args import owns_speculation, values_of
 from framework.engines.redaction import is_secret_name, redact_argv
 from framework.planning.speculation import resolve_speculation
+from framework.reconcile.pool_changes import pool_changes, same_pick
 from framework.values.action import FieldChange
 from framework.values.instance import InstanceView
 from framework.values.plan import REDACTED
@@ -35,6 +36,9 @@ PART_NAMES = {
     "dir": "binary",
     "command": "binary",
 }
+SPLIT_FLAGS = ("-sm", "--split-mode")
+SPLIT_VARIABLE = "LLAMA_ARG_SPLIT_MODE"
+TENSOR = "tensor"
 # An exemption looks at both requests and at what runs, and says why the change does nothing, or "".
 Exemption = Callable[[ModelRequest, ModelRequest, InstanceView | None], str]
 
@@ -66,6 +70,9 @@ def _launch_changes(
         before, after = getattr(old, field.name), getattr(new, field.name)
         if field.name == "live" or before == after:
             continue
+        if field.name == "pool":
+            yield from pool_changes(old, new, running)
+            continue
         effect, why = _effect(field, old, new, running)
         for name, was, now in _parts(_table(field, new), before, after):
             yield FieldChange(name, was, now, effect, why)
@@ -95,10 +102,9 @@ def _live_changes(old: LiveSettings, new: LiveSettings) -> Iterator[FieldChange]
 
 
 def _table(field: Field[Any], request: ModelRequest) -> str:
-    """The manifest's name of what a field holds: a table of its own for engine and pool."""
-    if field.name == "engine":
-        return f"engines.{request.engine.name}"
-    return f"pools.{request.pool.name}" if field.name == "pool" else str(field.metadata["manifest"])
+    """The manifest's name of what a field holds: a table of its own for the engine."""
+    is_engine = field.name == "engine"
+    return f"engines.{request.engine.name}" if is_engine else str(field.metadata["manifest"])
 
 
 def _parts(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -133,15 +139,6 @@ def _same_engine(old: ModelRequest, new: ModelRequest, running: InstanceView | N
     return "both engine tables say the same" if unnamed(old) == unnamed(new) else ""
 
 
-def _same_pool(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
-    if old.pool.devices == new.pool.devices:
-        return "both pools have the same devices"
-    # 07 §3.7: a pool is inventory; only losing a device that is in use restarts.
-    if "auto" in new.pool.devices:
-        return "the wider pool still has the devices in use; replan would use it"
-    return ""
-
-
 def _same_speculation(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
     if running is None or running.plan is None:
         return ""
@@ -164,6 +161,25 @@ def _manual_layers_unused(old: ModelRequest, new: ModelRequest, running: Instanc
     return ""
 
 
+def _ratio_unused(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    if running is not None and running.plan is not None and len(running.plan.placement.devices) == 1:
+        return "one device is in use, so there is nothing to share out"
+    return _manual_layers_unused(old, new, running)
+
+
+def _same_split(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    return "both ask for the same split" if _asks_for_tensor(old) == _asks_for_tensor(new) else ""
+
+
+def _asks_for_tensor(request: ModelRequest) -> bool:
+    """06 §5.3: the last flag decides, then the manifest, then the environment."""
+    given = list(values_of(request.extra_args, SPLIT_FLAGS))
+    if given:
+        return given[-1] == TENSOR
+    env = {**request.engine.env, **request.env}
+    return request.tensor_parallel or env.get(SPLIT_VARIABLE) == TENSOR
+
+
 def _same_batch(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
     effective = [(request.batch, min(request.batch, request.ubatch)) for request in (old, new)]
     return "the physical batch is capped by the logical one" if effective[0] == effective[1] else ""
@@ -172,11 +188,12 @@ def _same_batch(old: ModelRequest, new: ModelRequest, running: InstanceView | No
 EXEMPTIONS: Mapping[str, Exemption] = {
     "cache_type": _same_cache_type,
     "engine": _same_engine,
-    "pool": _same_pool,
+    "devices": same_pick,
+    "tensor_parallel": _same_split,
     "spec": _same_speculation,
     "gpu_layers": _layers_unused,
     "n_cpu_moe": _manual_layers_unused,
-    "tensor_split": _manual_layers_unused,
+    "tensor_split": _ratio_unused,
     "batch": _same_batch,
     "ubatch": _same_batch,
 }

@@ -15,5 +15,6 @@ OUTCOMES: Mapping[str, str] = {
     "exited": "ended by itself",
     "timeout": "was not ready in time",
     "port_taken": "found its port taken",
+    "incomplete": "became ready without a device that it was to use",
     "cancelled": "was cancelled",
 }

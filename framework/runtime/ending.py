@@ -13,6 +13,7 @@ from framework.runtime import launch
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Site
 from framework.runtime.lease import RevokeCode
+from framework.runtime.ledger import Ledger
 from framework.runtime.shielded import finish
 from framework.runtime.voice import Voice
 from framework.values.action import StopMode
@@ -20,6 +21,7 @@ from framework.values.instance import ExitInfo, State
 
 # A holder of a revoked lease closes its upstream connection within 0.2 s (08 §4.2); more is a hung client.
 REVOKE_GRACE_S = 2.0
+WITH_PROCESS = frozenset({State.READY, State.DRAINING, State.STOPPING})
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,30 @@ class Stop:
     mode: StopMode
     code: RevokeCode
     cause: str
+    is_patient: bool = False
+    """Whether a drain waits for answers as long as they take: who makes room for another cuts nobody off."""
 
 
 class Ending:
     """Ends instances of one replica."""
 
-    def __init__(self, voice: Voice, site: Callable[[Instance], Site], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, voice: Voice, site: Callable[[Instance], Site], ledger: Ledger, changed: Callable[[], None]
+    ) -> None:
         self._voice = voice
         self._site = site
+        self._ledger = ledger
         self._changed = changed
+
+    async def stop(self, instance: Instance, stop: Stop) -> None:
+        """End whatever there is of an instance: its process, or what a start that came to nothing left."""
+        if instance.process_alive:
+            await self.retire(instance, stop)
+        elif instance.state in WITH_PROCESS:
+            await self.end(instance, stop)
+        else:
+            await finish(self.bury(instance))
+            instance.move(State.STOPPED, stop.cause)
 
     async def retire(self, instance: Instance, stop: Stop) -> None:
         """Drain as the mode says, then end the process (07 §5.2)."""
@@ -65,17 +82,23 @@ class Ending:
         if instance.running is not None:
             ended = await launch.stop(self._site(instance), instance.running, kill=True)
             if ended.survivors:
-                self._voice.unkillable(ended.survivors)
+                self._outlived(instance, ended.survivors)
             instance.running = None
         await self.clean(instance)
 
     async def clean(self, instance: Instance) -> None:
-        """Remove the run directory."""
+        """Give back its memory and remove its run directory."""
+        self._ledger.release(instance)
         await self._site(instance).clean()
+
+    def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
+        self._ledger.outlived(instance, pids)
+        self._voice.unkillable(pids)
 
     async def _drain(self, instance: Instance, stop: Stop) -> None:
         began, inflight, cancelled = time.monotonic(), len(instance.leases), 0
-        if not await instance.wait_idle(instance.request.live.drain_timeout_s):
+        limit_s = None if stop.is_patient else instance.request.live.drain_timeout_s
+        if not await instance.wait_idle(limit_s):
             cancelled = instance.revoke(stop.code)
             await instance.wait_idle(REVOKE_GRACE_S)
         if inflight:
@@ -94,7 +117,7 @@ class Ending:
             instance.running = None
             self._voice.stopped(stop.cause, stop.mode, code, time.monotonic() - began, ended.signals)
             if ended.survivors:
-                self._voice.unkillable(ended.survivors)
+                self._outlived(instance, ended.survivors)
         await self.clean(instance)
         if instance.state is not State.STOPPED:
             instance.move(State.STOPPED, stop.cause)

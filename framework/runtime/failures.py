@@ -11,16 +11,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from framework.runtime.allocation import fit_was_forbidden, refused_allocation
+from framework.runtime.allocation import (
+    fit_was_forbidden,
+    refused_allocation,
+    too_large_tensor,
+    was_short_of_memory,
+)
+from framework.runtime.remote_devices import connection_broke, endpoints, missing_servers, silent_servers
 from framework.values.plan import FitPlan, LaunchPlan
 from framework.values.reason import Failure, Reason
 from framework.values.units_text import size
 
-Outcome = Literal["exited", "timeout", "port_taken"]
+Outcome = Literal["exited", "timeout", "port_taken", "incomplete"]
+"""`incomplete`: it got ready without a device that it was to use, and was ended."""
 # Debugger backtraces of an abort push the cause out of the last lines (15 §7): look further back.
 TAIL_LINES = 50
 SEARCH_LINES = 400
-RETRYABLE = frozenset({"killed_by_os", "out_of_memory", "port_conflict", "binary_locked"})
+RETRYABLE = frozenset(
+    {
+        "killed_by_os",
+        "out_of_memory",
+        "port_conflict",
+        "binary_locked",
+        "rpc_busy",
+        "rpc_lost",
+        "rpc_version_mismatch",
+    }
+)
 # Classes whose sentence says what the memory plan knew.
 OF_MEMORY = frozenset({"killed_by_os", "out_of_memory"})
 BACKTRACE = re.compile(r"^(#\d+ |\[New LWP|\[Thread debugging|Using host libthread_db|\[Inferior|warning: )")
@@ -118,8 +135,11 @@ def describe_exit(exit_code: int | None) -> str:
 
 
 def rejected_flag(end: StartEnd) -> str | None:
-    """The flag the engine refused, when that is why it ended."""
-    if end.outcome != "exited" or not end.exit_code:
+    """The flag the engine refused, when that is why it ended.
+
+    Without its server a device has no name to the engine, which is no fault of `--device`.
+    """
+    if end.outcome != "exited" or not end.exit_code or missing_servers(end.plan, end.lines):
         return None
     found = REJECTED.search("\n".join(end.lines[-TAIL_LINES:]))
     return found.group(1) if found else None
@@ -145,7 +165,8 @@ def classify(end: StartEnd) -> Failure:
     if code in OF_MEMORY and end.plan.fit.lines:
         evidence |= {"needed_bytes": _needed(end.plan.fit), "budget_bytes": dict(end.plan.fit.budget_bytes)}
     reason = Reason(code, message, remedy, "error", evidence)
-    detail = f"{message}\nEnded with {describe_exit(end.exit_code)}; log {end.log_path}\n{end.tail}"
+    how = "by Paddock" if end.outcome == "incomplete" else f"with {describe_exit(end.exit_code)}"
+    detail = f"{message}\nEnded {how}; log {end.log_path}\n{end.tail}"
     return Failure(reason, detail, retryable=code in RETRYABLE)
 
 
@@ -175,6 +196,51 @@ def _cpu_unsupported(end: StartEnd) -> Told | None:
         "cpu_unsupported",
         "This build needs CPU instructions that this machine lacks: it died of signal 4 (SIGILL).",
         f"Use another llama.cpp build than {end.plan.engine.entry}, for example one made on this machine.",
+    )
+
+
+def _server_missing(end: StartEnd) -> Told | None:
+    missing = missing_servers(end.plan, end.lines)
+    if not missing:
+        return None
+    differing = next((server for server in missing if server.version), None)
+    if differing is not None:
+        engine = end.plan.caps.version or str(end.plan.engine.entry)
+        return (
+            "rpc_version_mismatch",
+            f"The RPC server {differing.endpoint} speaks version {differing.version} of the protocol, and"
+            f" this engine ({engine}) another one, so that it would go on without that device.",
+            "Run the ggml-rpc-server of the same llama.cpp build as the engine; it is tried again by itself.",
+        )
+    names = " and ".join(server.endpoint for server in missing)
+    return (
+        "rpc_lost",
+        f"Nothing answers at {names}; the engine would have gone on without that device.",
+        "Start the ggml-rpc-server there, or take it out of the pool; it is tried again by itself.",
+    )
+
+
+def _server_silent(end: StartEnd) -> Told | None:
+    silent = silent_servers(end.plan, end.lines) if end.outcome == "timeout" else ()
+    if not silent:
+        return None
+    return (
+        "rpc_busy",
+        f"The RPC server {silent[0]} did not answer in {end.waited_s:.0f} s. Such a server serves one program"
+        " at a time, and others wait.",
+        "Find out who uses it, or give the pool a server of its own; it is tried again by itself.",
+    )
+
+
+def _server_broke(end: StartEnd) -> Told | None:
+    names = endpoints(end.plan)
+    if not names or not connection_broke(end.lines[-SEARCH_LINES:]):
+        return None
+    return (
+        "rpc_lost",
+        f"The connection to {' or '.join(names)} broke while the model was loaded: the RPC server ended,"
+        " or had too little memory to take in what was sent.",
+        "Look at what that server printed, and at the memory of its machine; it is tried again by itself.",
     )
 
 
@@ -251,7 +317,8 @@ def _library(end: StartEnd) -> Told | None:
 
 
 def _memory(end: StartEnd) -> Told | None:
-    if not any(text in end.text for text in ("out of memory", "failed to allocate", "unable to allocate")):
+    too_large = too_large_tensor(end.lines[-SEARCH_LINES:])
+    if too_large is None and not was_short_of_memory(end.text):
         return None
     remedy = "Use a shorter context, fewer slots, a smaller kv_cache type or a smaller quantisation."
     if fit_was_forbidden(end.lines[-SEARCH_LINES:]):
@@ -259,6 +326,10 @@ def _memory(end: StartEnd) -> Told | None:
             f"Remove models.{end.plan.request.id}.placement.gpu_layers: a fixed number of layers keeps the"
             " engine from fitting the model. Or use a shorter context or a smaller quantisation."
         )
+    if too_large is not None:
+        tensor, device = too_large
+        told = f"{device} does not take a buffer as large as {tensor} of this model would be."
+        return "out_of_memory", f"{told}{_planned_memory(end.plan.fit)}", remedy
     refused = f"{_refused_memory(end)}{_planned_memory(end.plan.fit)}"
     return "out_of_memory", f"The device had less memory than the model needs.{refused}", remedy
 
@@ -301,11 +372,14 @@ def _other(end: StartEnd) -> Told:
 RULES: tuple[Callable[[StartEnd], Told | None], ...] = (
     _unsupported_architecture,
     _cpu_unsupported,
+    _server_missing,
     _killed,
+    _server_silent,
     _timeout,
     _port,
     _rejected,
     _library,
     _memory,
+    _server_broke,
     _other,
 )

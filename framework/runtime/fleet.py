@@ -16,6 +16,7 @@ from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
 from framework.runtime.logs import LogBuffer
+from framework.runtime.pool_views import Seen, pool_view, waiting_view
 from framework.runtime.sampler import Sampler
 from framework.runtime.shop import Shop
 from framework.runtime.supervisor import Supervisor
@@ -24,12 +25,16 @@ from framework.values.action import ModelAction, StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest
+from framework.values.pool import PoolView, WaitingView
+from framework.values.request import PoolLimits
 
 log = logging.getLogger(__name__)
 
 TICK_S = 0.5
 # A file that was the same at two looks is whole: no program that copies one pauses for so long.
 LOOK_S = 1.0
+# Other programs free memory without telling anybody; trying is cheap, but each try is told.
+MEMORY_RETRY_S = 300.0
 
 
 class Fleet:
@@ -41,6 +46,9 @@ class Fleet:
         self._supervisors: dict[str, Supervisor] = {}
         self._order: tuple[str, ...] = ()
         self._names: Mapping[str, str] = {}
+        self._pools: Mapping[str, PoolLimits] = {}
+        self._returns_seen = 0
+        self._memory_tried_s = time.monotonic()
         self._sampler = Sampler(self._instances, shop.client, changes)
 
     # Reading
@@ -49,6 +57,21 @@ class Fleet:
         """All models in declared order, then those that only finish what they serve."""
         rest = [model_id for model_id in self._supervisors if model_id not in self._order]
         return tuple(self._supervisors[model_id].view() for model_id in (*self._order, *rest))
+
+    def pools(self) -> tuple[PoolView, ...]:
+        """All pools with their devices as last listed, who holds their memory, and who waits for it."""
+        residents, seen = self._shop.ledger.residents(), self._seen()
+        return tuple(
+            pool_view(
+                limits,
+                [device for device in self._shop.listed() if device.pool == name],
+                residents,
+                self._waiting(name),
+                seen,
+                self._shop.admission.evictions(name),
+            )
+            for name, limits in self._pools.items()
+        )
 
     def view(self, model_id: str) -> ModelView | None:
         """One model, or None when there is none of this id."""
@@ -110,11 +133,14 @@ class Fleet:
     def apply(self, manifest: Manifest, actions: Sequence[ModelAction]) -> None:
         """Carry out actions in their order and publish the new names, in one turn of the loop."""
         self._shop.server = manifest.server
+        self._pools = manifest.pools
         self._shop.starts.set_limit(manifest.server.start_concurrency)
         self._publish(manifest)
         for action in actions:
             self._act(manifest, action)
         self._order = tuple(manifest.models)
+        # Limits of a pool, priorities and pins may let somebody in who waits.
+        self._shop.ledger.touch()
         self.changes.mark()
 
     def _publish(self, manifest: Manifest) -> None:
@@ -177,6 +203,11 @@ class Fleet:
 
     def _tick(self) -> None:
         now = time.monotonic()
+        freed = self._shop.ledger.returns != self._returns_seen
+        if freed or now - self._memory_tried_s > MEMORY_RETRY_S:
+            self._returns_seen, self._memory_tried_s = self._shop.ledger.returns, now
+            for supervisor in by_priority(self._supervisors.values()):
+                supervisor.retry_for_memory()
         for model_id, supervisor in tuple(self._supervisors.items()):
             try:
                 supervisor.tick(now)
@@ -203,6 +234,26 @@ class Fleet:
                 if replica.current is not None:
                     yield replica.current
 
+    def _waiting(self, pool: str) -> list[WaitingView]:
+        admission, now = self._shop.admission, self._shop.ledger.clock()
+        return [
+            waiting_view(
+                seeker,
+                position,
+                requests=seeker.asks().waiting,
+                eta_s=admission.eta_s(seeker.instance.name),
+                now_s=now,
+            )
+            for position, seeker in enumerate(admission.waiting(pool), 1)
+        ]
+
+    def _seen(self) -> Seen:
+        instances = [instance for instance in self._instances() if instance.running is not None]
+        return Seen(
+            frozenset(i.running.child.pid for i in instances if i.running is not None),
+            {i.name: i.result.allocated_bytes for i in instances if i.result and i.result.allocated_bytes},
+        )
+
     def _declared(self, model_id: str) -> Supervisor:
         supervisor = self._supervisors[model_id]
         if supervisor.removed:
@@ -212,6 +263,11 @@ class Fleet:
     def _command(self, command: str, model_id: str, by: str) -> Event:
         data = {"command": command, "by": by}
         return self._shop.events.record("command", f"{command} by {by}", model=model_id, data=data)
+
+
+def by_priority(supervisors: Iterable[Supervisor]) -> list[Supervisor]:
+    """The higher first, else as declared."""
+    return sorted(supervisors, key=lambda supervisor: -supervisor.request.live.priority)
 
 
 def _cause(action: ModelAction) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -53,8 +53,16 @@ class Instance:
     """One process lifetime. `request` is what it was started with, its `live` part the newest one."""
 
     def __init__(
-        self, request: ModelRequest, replica: int, generation: int, *, events: EventLog, restarts: int
+        self,
+        request: ModelRequest,
+        replica: int,
+        generation: int,
+        *,
+        events: EventLog,
+        restarts: int,
+        on_lease: Callable[[], None],
     ) -> None:
+        """`on_lease` is called after each lease that is given out or given back."""
         self.request = request
         self.replica = replica
         self.generation = generation
@@ -83,6 +91,7 @@ class Instance:
         self.prompt_tokens_per_s: float | None = None
         self.generation_tokens_per_s: float | None = None
         self._events = events
+        self._on_lease = on_lease
         self._ready_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
@@ -167,6 +176,7 @@ class Instance:
         )
         self.leases.add(lease)
         self._idle.clear()
+        self._on_lease()
         return lease
 
     def revoke(self, code: RevokeCode) -> int:
@@ -176,8 +186,8 @@ class Instance:
                 lease.revoked.set_result(code)
         return len(self.leases)
 
-    async def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until no lease is open or the process is gone; False when time is over."""
+    async def wait_idle(self, timeout_s: float | None) -> bool:
+        """Wait until no lease is open or the process is gone; False when time is over. None has no end."""
         idle = asyncio.ensure_future(self._idle.wait())
         watched: set[asyncio.Future[Any]] = {idle}
         if self.running is not None:
@@ -193,6 +203,7 @@ class Instance:
         if not self.leases:
             self.idle_since_s = time.monotonic()
             self._idle.set()
+        self._on_lease()
         self._events.touch()
 
     # What readers see

@@ -13,15 +13,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from framework.engines.child_env import spawn_environment
 from framework.engines.command_line import fill_line
 from framework.engines.redaction import redact_argv
 from framework.runtime import launch
-from framework.runtime.failures import StartEnd, classify, port_was_taken, rejected_flag
+from framework.runtime.failures import Outcome, StartEnd, classify, port_was_taken, rejected_flag
 from framework.runtime.launch import Answer, Running, Site
-from framework.runtime.logs import LogLine
 from framework.runtime.readback import read_back
+from framework.runtime.remote_devices import missing_servers
+from framework.runtime.start_notes import start_notes
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult, Section
 from framework.values.reason import Failure, Reason
 
@@ -103,26 +105,36 @@ class Ladder:
             answer = await launch.wait_ready(
                 self._site, running, model_path=self._plan.main_gguf, timeout_s=self._left_s
             )
-            if answer.outcome == "healthy":
-                return await self._ready(progress, running, argv, answer, log_name)
+            lines = self._lines(before)
+            # An engine that cannot reach a server goes on without its devices, as if they were not asked for.
+            if answer.outcome == "healthy" and not missing_servers(self._plan, lines):
+                return await self._ready(progress, running, argv, answer, log_name, lines)
         except BaseException:
             self._note(progress, argv, "cancelled", running, 0.0, log_name)
             await launch.stop(self._site, running)
             raise
+        outcome: Outcome = "incomplete" if answer.outcome == "healthy" else answer.outcome
         await launch.stop(self._site, running)
-        self._note(progress, argv, answer.outcome, running, answer.seconds, log_name)
-        return self._start_end(running, answer, log_name, self._site.log.after(before))
+        self._note(progress, argv, outcome, running, answer.seconds, log_name)
+        # Of this attempt alone: what an earlier one said is no cause of this end.
+        return self._start_end(running, outcome, answer.seconds, log_name, self._lines(before))
 
     async def _ready(
-        self, progress: Progress, running: Running, argv: list[str], answer: Answer, log_name: str
+        self,
+        progress: Progress,
+        running: Running,
+        argv: list[str],
+        answer: Answer,
+        log_name: str,
+        lines: list[str],
     ) -> Climb:
-        facts = await read_back(self._site.client, running, self._plan, answer.props)
+        facts = await read_back(self._site.client, running, self._plan, answer.props, lines)
         self._note(progress, argv, "healthy", running, answer.seconds, log_name)
         self._site.log.shrink()
         result = replace(
             facts,
             attempts=tuple(self._attempts),
-            degradations=(*self._dropped, *facts.degradations),
+            degradations=(*self._dropped, *start_notes(lines), *facts.degradations),
             load_s=answer.seconds,
         )
         return Climb(result, running)
@@ -151,29 +163,37 @@ class Ladder:
         whole = TIMEOUTS_PER_LAUNCH * self._timeout_s() - (time.monotonic() - self._began)
         return min(self._timeout_s(), whole)
 
-    def _start_end(self, running: Running, answer: Answer, log_name: str, lines: list[LogLine]) -> StartEnd:
+    def _lines(self, after: int) -> list[str]:
+        return [line.text for line in self._site.log.after(after)]
+
+    def _start_end(
+        self, running: Running, outcome: Outcome, seconds: float, log_name: str, lines: list[str]
+    ) -> StartEnd:
         exited = running.child.exited
         return StartEnd(
-            "exited"
-            if answer.outcome == "exited"
-            else ("timeout" if answer.outcome == "timeout" else "port_taken"),
-            exited.result() if answer.outcome == "exited" and exited.done() else None,
-            # Of this attempt alone: what an earlier one said is no cause of this end.
-            [line.text for line in lines],
+            outcome,
+            exited.result() if outcome == "exited" and exited.done() else None,
+            lines,
             self._plan,
             str(self._site.log_dir / log_name),
-            answer.seconds,
+            seconds,
         )
 
     def _note(
-        self, progress: Progress, argv: list[str], outcome: str, running: Running, seconds: float, log: str
+        self,
+        progress: Progress,
+        argv: list[str],
+        outcome: Outcome | Literal["healthy", "cancelled"],
+        running: Running,
+        seconds: float,
+        log: str,
     ) -> None:
         exited = running.child.exited
         attempt = Attempt(
             len(self._attempts) + 1,
             progress.rung,
             tuple(redact_argv(argv)),
-            outcome,  # type: ignore[arg-type]
+            outcome,
             exited.result() if outcome == "exited" and exited.done() else None,
             round(seconds, 3),
             self._site.log_dir / log,

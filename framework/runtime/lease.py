@@ -21,6 +21,7 @@ RefusalCode = Literal[
     "model_load_failed",
     "model_not_loaded",
     "model_not_found",
+    "no_memory",
     "instance_restarting",
     "instance_replaced",
     "model_unloaded",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from framework.engines.dry_run import NotMeasured, measure
-from framework.planning.launch_measured import still_holds, with_measurement
+from framework.planning.launch_measured import by_outside_names, still_holds, with_measurement
 from framework.runtime.measurements import Measurements, measurement_key
 from framework.values.device import Device
 from framework.values.engine import FileId
@@ -38,9 +38,10 @@ class Measuring:
         `files` are all that the launch loads, `devices` all that its engine lists. Blocking.
         """
         measured = self._known.find(measurement_key(plan, files, devices))
-        if measured is None or not still_holds(plan, measured, devices):
+        if measured is None:
             return None
-        return with_measurement(plan, measured)
+        measured = by_outside_names(measured, plan.placement.child_names)
+        return with_measurement(plan, measured) if still_holds(plan, measured, devices) else None
 
     async def measure(
         self, plan: LaunchPlan, files: Sequence[FileId], devices: Sequence[Device], *, anew: bool = True
@@ -54,15 +55,21 @@ class Measuring:
             return replace(plan, reasons=(*plan.reasons, failed))
         try:
             async with self._turn:
-                measured = await measure(plan, listed=[device.name for device in devices])
+                measured = await measure(plan, listed=_shown(plan, devices))
         except NotMeasured as refusal:
             self._remember(key, refusal.reason)
             return replace(plan, reasons=(*plan.reasons, refusal.reason))
         self._failed.pop(key, None)
         await asyncio.to_thread(self._known.keep, key, measured)
-        return with_measurement(plan, measured)
+        return with_measurement(plan, by_outside_names(measured, plan.placement.child_names))
 
     def _remember(self, key: str, failed: Reason) -> None:
         if len(self._failed) >= MOST_FAILURES:
             self._failed.clear()
         self._failed[key] = failed
+
+
+def _shown(plan: LaunchPlan, devices: Sequence[Device]) -> list[str]:
+    """What the engine calls the devices that it is shown; all that it lists where its line names none."""
+    names = plan.placement.child_names
+    return list(names.values()) if names else [device.name for device in devices]

@@ -15,8 +15,11 @@ OVER = frozenset({State.STOPPED, State.FAILED, State.BACKOFF})
 
 
 def same_launch(one: ModelRequest, other: ModelRequest) -> bool:
-    """Whether two requests differ in live settings at most."""
-    return replace(one, live=other.live) == other
+    """Whether two requests differ in nothing that a process was started with (07 §3.7).
+
+    Limits of a pool are no part of that: they rule over plans to come.
+    """
+    return replace(one, live=other.live, pool=replace(other.pool, devices=one.pool.devices)) == other
 
 
 def as_asked(view: InstanceView, wanted: ModelRequest) -> InstanceView:

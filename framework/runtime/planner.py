@@ -6,7 +6,8 @@ Called by replicas before each start and by the `plan` commands, so that both sh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from framework.engines.library_path import library_path
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.hardware.devices import DeviceList, host_memory
+from framework.hardware.membership import servers_of
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.hub.companion import with_cached_projector, with_projector
 from framework.models.hub.facts import RemoteModel, ResolvedSource
@@ -25,7 +27,9 @@ from framework.models.projector import launch_projector
 from framework.models.sparse_header import headers_directory
 from framework.models.thinking import launch_reasoning
 from framework.planning.launch import LaunchFacts, plan_launch
-from framework.planning.pool_hardware import HOST_POOL
+from framework.planning.launch_place import place_launch, shown_launch
+from framework.planning.launch_site import UNKNOWN_DEVICES, Launch, Site
+from framework.planning.pool_hardware import is_host_pool
 from framework.runtime import ahead
 from framework.runtime.identity import file_id
 from framework.runtime.measurements import Measurements
@@ -36,19 +40,37 @@ from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.instance import LoadProgress
 from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
+from framework.values.pool import Freedom, Resident
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
+
+log = logging.getLogger(__name__)
 
 RPC_VARIABLE = "LLAMA_ARG_RPC"
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """All that a plan depends on save what is free: files, engine, and the devices as they were listed."""
+
+    request: ModelRequest
+    replica: int
+    launch: Launch
+    files: tuple[FileId, ...]
+    """All that the launch loads."""
+    devices: DeviceList
+    asking: Mapping[str, str]
+    """The environment in which the engine is asked for devices."""
+    servers: tuple[str, ...] = ()
+    """`host:port` of those that are asked as well, in the order in which their devices are counted."""
+
+
+@dataclass(frozen=True)
 class _Made:
-    """A plan, all files that it loads, the devices that it is for, and the plan as it was measured before."""
+    """A plan, what it was made of, and the plan as it was measured before."""
 
     plan: LaunchPlan
-    files: tuple[FileId, ...]
-    devices: tuple[Device, ...]
+    prepared: Prepared
     recalled: LaunchPlan | None
 
 
@@ -69,6 +91,7 @@ class FactPlanner:
     ) -> None:
         """`state_dir` keeps measurements, `headers_dir` the headers of models that are not here."""
         self.secret_names: tuple[str, ...] = ()
+        self._servers: tuple[str, ...] = ()
         self._sources = sources or HubSources(environ)
         self._reader = reader or FactsReader()
         self._memory = MemoryPlanner()
@@ -80,21 +103,72 @@ class FactPlanner:
         self._base_dir = base_dir
 
     def adopt(self, manifest: Manifest) -> None:
-        """Take what a new manifest says that no single request holds: the names of secrets."""
+        """Take what a new manifest says that no single request holds: secrets and remote servers."""
         self.secret_names = manifest.secret_names
+        self._servers = servers_of(manifest.pools.values())
 
     async def fetch(self, request: ModelRequest, progress: Callable[[LoadProgress], None]) -> ResolvedSource:
         """The model's files on this machine; downloads what is missing of a hub source. Raises Refused."""
         found = await self._sources.resolve_source(request.source, progress)
         return await with_projector(self._sources, found, progress) if request.projector == "auto" else found
 
-    async def plan(
+    async def prepare(
         self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
-    ) -> LaunchPlan:
-        """The plan for one replica. Raises Refused. Downloads nothing: `fetch` does, and gives `source`."""
+    ) -> Prepared:
+        """Find out what a launch depends on. Raises Refused. Downloads nothing: `fetch` gives `source`."""
         if source is None:
             source = await asyncio.to_thread(self._local, request)
-        made = await self._make(request, replica, source)
+        return await self._prepare(request, replica, source)
+
+    async def look(self, prepared: Prepared, *, fresh: bool = False) -> DeviceList:
+        """The devices of a launch as they are now, or were a moment ago unless a `fresh` look is wanted."""
+        if is_host_pool(prepared.request.pool):
+            return DeviceList((host_memory(),))
+        return await self._devices.get(
+            prepared.launch.plan.engine,
+            prepared.asking,
+            rpc=prepared.servers,
+            max_age_s=0.0 if fresh else None,
+        )
+
+    async def until_quiet(self, endpoints: Collection[str]) -> None:
+        """Wait until nobody asks these servers for their devices. REQUIRES: an instance holds them by now."""
+        await self._devices.until_quiet(endpoints)
+
+    def place(
+        self,
+        prepared: Prepared,
+        devices: Sequence[Device],
+        residents: Sequence[Resident] = (),
+        *,
+        freedom: Freedom,
+        ceilings: Mapping[str, int] | None = None,
+    ) -> LaunchPlan:
+        """The plan on devices as they are now, beside `residents`, with no more freedom than is given.
+
+        `ceilings` are the most bytes it may need of a device. Raises Refused: `does_not_fit` where that is
+        not enough, or for devices and engines that do not go together. Thread-safe; takes milliseconds.
+        """
+        site = Site(tuple(devices), tuple(residents), _still_unlisted(prepared, devices), ceilings or {})
+        plan = _placed(prepared.launch, lambda launch: place_launch(launch, site, freedom))
+        recalled = self._measuring.recall(plan, prepared.files, devices)
+        return recalled if recalled is not None and recalled.fit.fits else plan
+
+    async def plan(
+        self,
+        request: ModelRequest,
+        replica: int,
+        source: ResolvedSource | None = None,
+        *,
+        residents: Sequence[Resident] = (),
+    ) -> LaunchPlan:
+        """The plan that a start would get now; one that fits nowhere is shown with what it lacks.
+
+        Raises Refused. Starts nothing, downloads nothing. `residents` are those of a running server.
+        """
+        if source is None:
+            source = await asyncio.to_thread(self._local, request)
+        made = await self._make(request, replica, source, residents=residents)
         return made.recalled or made.plan
 
     async def measure(self, request: ModelRequest, replica: int, *, anew: bool = True) -> LaunchPlan:
@@ -112,46 +186,77 @@ class FactPlanner:
             source = ahead.stand_in_source(remote)
         made = await self._make(request, replica, source, remote)
         known = made.recalled if remote is not None or not anew else None
-        plan = known or await self._measuring.measure(made.plan, made.files, made.devices, anew=anew)
+        listed = made.prepared.devices.devices
+        plan = known or await self._measuring.measure(made.plan, made.prepared.files, listed, anew=anew)
         return plan if remote is None else ahead.as_downloaded(plan, remote, self._sources.cache)
 
     async def _make(
-        self, request: ModelRequest, replica: int, source: ResolvedSource, remote: RemoteModel | None = None
+        self,
+        request: ModelRequest,
+        replica: int,
+        source: ResolvedSource,
+        remote: RemoteModel | None = None,
+        *,
+        residents: Sequence[Resident] = (),
     ) -> _Made:
+        prepared = await self._prepare(request, replica, source, remote)
+
+        def made() -> _Made:
+            listed = prepared.devices
+            site = Site(listed.devices, tuple(residents), _about(request, listed.reasons))
+            plan = _placed(prepared.launch, lambda launch: shown_launch(launch, site))
+            recalled = self._measuring.recall(plan, prepared.files, listed.devices)
+            return _Made(plan, prepared, recalled)
+
+        return await asyncio.to_thread(made)
+
+    async def _prepare(
+        self, request: ModelRequest, replica: int, source: ResolvedSource, remote: RemoteModel | None = None
+    ) -> Prepared:
         binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
-        asking = {**without_secrets(self._environ, self.secret_names), **request.engine.env}
+        probing = {**without_secrets(self._environ, self.secret_names), **request.engine.env}
+        asking = {**probing, **request.env}
+        servers = self._servers_for(request)
         caps, devices = await asyncio.gather(
-            self._capabilities.get(binary, asking), self._usable(request, binary, asking)
+            self._capabilities.get(binary, probing), self._usable(request, binary, asking, servers)
         )
 
-        def plan() -> _Made:
+        def prepared() -> Prepared:
             model = self._reader.read(source.main, model_id=_model_id(source), template=request.template)
             facts = self._facts(request, source, model, binary, caps)
-            made = self._memory.with_memory(
+            launch = self._memory.launch(
                 plan_launch(request, replica, facts),
+                facts,
                 model,
-                devices,
                 variants=ahead.smaller_variants(remote) if remote else (),
                 projector_bytes=ahead.projector_bytes(remote)
                 if remote and request.projector == "auto"
                 else 0,
             )
-            made = replace(made, reasons=(*source.notes, *made.reasons))
-            recalled = self._measuring.recall(made, facts.file_ids, devices.devices)
-            return _Made(made, facts.file_ids, devices.devices, recalled)
+            return Prepared(request, replica, launch, facts.file_ids, devices, asking, servers)
 
-        return await asyncio.to_thread(plan)
+        return await asyncio.to_thread(prepared)
+
+    def _servers_for(self, request: ModelRequest) -> tuple[str, ...]:
+        """Remote servers whose devices are counted: the user's own, else those of all pools.
+
+        None where the pool has none itself: a launch that cannot use them asks no server.
+        """
+        declared = {**request.engine.env, **request.env}
+        named = [declared.get(RPC_VARIABLE, ""), *values_of(request.extra_args, ("--rpc",))][-1]
+        own = tuple(server for server in named.split(",") if server)
+        mine = servers_of([request.pool])
+        if own or not mine:
+            return own
+        return tuple(dict.fromkeys((*self._servers, *mine)))
 
     async def _usable(
-        self, request: ModelRequest, binary: EngineBinary, asking: Mapping[str, str]
+        self, request: ModelRequest, binary: EngineBinary, asking: Mapping[str, str], servers: tuple[str, ...]
     ) -> DeviceList:
         """What the engine will see; it is not asked where only host memory counts."""
-        if HOST_POOL in request.pool.devices:
+        if is_host_pool(request.pool):
             return DeviceList((host_memory(),))
-        declared = {**request.engine.env, **request.env}
-        servers = [declared.get(RPC_VARIABLE, ""), *values_of(request.extra_args, ("--rpc",))][-1]
-        rpc = tuple(server for server in servers.split(",") if server)
-        return await self._devices.get(binary, {**asking, **request.env}, rpc=rpc)
+        return await self._devices.get(binary, asking, rpc=servers)
 
     def _local(self, request: ModelRequest) -> ResolvedSource:
         """The model's files as far as they are here. Blocking."""
@@ -188,8 +293,51 @@ class FactPlanner:
             context_train=model.header.context_length or 0,
             projector=projector.path,
             thinking=thinking,
-            notes=(*projector.reasons, *unmet),
+            notes=(*source.notes, *projector.reasons, *unmet),
+            moe_layers=_expert_layers(model),
+            leading_dense=model.header.leading_dense_layers or 0,
         )
+
+
+def _placed(launch: Launch, place: Callable[[Launch], LaunchPlan]) -> LaunchPlan:
+    """A place; where working it out fails, the engine decides by itself (04 §10.13)."""
+    try:
+        return place(launch)
+    except Refused:
+        raise
+    except Exception:
+        log.exception("memory of %s cannot be planned", launch.plan.main_gguf)
+        return place(replace(launch, fault="planning it failed; the log has the details"))
+
+
+def _still_unlisted(prepared: Prepared, devices: Sequence[Device]) -> tuple[Reason, ...]:
+    """Why something was not listed when the launch was prepared, as far as it is not listed now either."""
+    endpoints = {device.endpoint for device in devices if device.endpoint}
+    has_gpus = any(device.kind == "gpu" for device in devices)
+    return tuple(
+        reason
+        for reason in _about(prepared.request, prepared.devices.reasons)
+        if reason.evidence.get("endpoint") not in endpoints
+        and not (has_gpus and reason.code == UNKNOWN_DEVICES)
+    )
+
+
+def _about(request: ModelRequest, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Without what is said of servers of other pools, which are asked only because devices are counted."""
+    own = set(servers_of([request.pool]))
+    return tuple(
+        reason
+        for reason in reasons
+        if (endpoint := reason.evidence.get("endpoint")) is None or not own or endpoint in own
+    )
+
+
+def _expert_layers(model: ModelFacts) -> int | None:
+    """Layers with experts, as far as the header tells (04 §13.1)."""
+    header = model.header
+    if not header.n_layers or header.n_experts is None:
+        return 0
+    return max(0, header.n_layers - (header.leading_dense_layers or 0)) if header.n_experts else 0
 
 
 def _model_id(source: ResolvedSource) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from framework.engines.buffers_log import read_buffers
 from framework.runtime.engine_client import EngineClient
 from framework.runtime.launch import Running
 from framework.values.plan import LaunchPlan, LaunchResult
@@ -12,9 +13,13 @@ from framework.values.reason import Reason
 
 
 async def read_back(
-    client: EngineClient, running: Running, plan: LaunchPlan, props: Mapping[str, Any]
+    client: EngineClient,
+    running: Running,
+    plan: LaunchPlan,
+    props: Mapping[str, Any],
+    started_with: Iterable[str] = (),
 ) -> LaunchResult:
-    """The result of a healthy launch, without its attempts."""
+    """The result of a healthy launch, without its attempts. `started_with` are the lines of its start."""
     slots_seen = await client.slots(running.port, running.key)
     slots = _positive(props.get("total_slots")) or plan.slots
     per_slot = _positive(_settings(props).get("n_ctx"))
@@ -29,7 +34,14 @@ async def read_back(
         slots=slots,
         speculation=plan.spec.resolved if drafting else "none",
         vision=isinstance(modalities, Mapping) and modalities.get("vision") is True,
+        allocated_bytes=allocated_bytes(plan, started_with),
     )
+
+
+def allocated_bytes(plan: LaunchPlan, lines: Iterable[str]) -> dict[str, int]:
+    """What the engine says it took of each device, by the names that everybody else uses."""
+    outside = {child: name for name, child in plan.placement.child_names.items()}
+    return {outside.get(name, name): size for name, size in read_buffers(lines).allocated.items()}
 
 
 def _differences(

@@ -9,6 +9,8 @@ from framework.values.reason import Reason
 # 08 §2.4: `Retry-After` when nothing is known, and its least value.
 RETRY_UNKNOWN_S = 5.0
 RETRY_LEAST_S = 1.0
+# Refusals that the end of another model, or of a foreign program, may lift.
+OF_MEMORY = frozenset({"does_not_fit", "capacity_pinned"})
 
 
 def retry_after_s(eta_s: float | None) -> float:
@@ -34,9 +36,21 @@ def not_loaded(model: str, *, by_command: bool) -> LeaseRefused:
 
 
 def load_failed(model: str, reason: Reason | None) -> LeaseRefused:
-    """The start failed, and would fail again."""
+    """The start failed, and would fail again; for want of memory, it may not later."""
+    if reason is not None and reason.code in OF_MEMORY:
+        return no_memory(model, reason)
     text = f"{reason.message} {reason.remedy}".strip() if reason else "See `paddock status`."
     return LeaseRefused("model_load_failed", f"Model {model!r} failed to load: {text}", reason=reason)
+
+
+def no_memory(model: str, reason: Reason) -> LeaseRefused:
+    """There is no room for it, and nobody who would make some."""
+    return LeaseRefused(
+        "no_memory",
+        f"Model {model!r} cannot be loaded now: {reason.message} {reason.remedy}".strip(),
+        retry_after_s=RETRY_UNKNOWN_S,
+        reason=reason,
+    )
 
 
 def restarting(

@@ -1,8 +1,7 @@
 """One replica of a model over its instances: start, replace, stop, crash, respawn (07 §2, §4, §5, §9).
 
-Each command raises the epoch, cancels the operation before it and starts its own as a child task, which
-first waits until the cancelled one has cleaned up (07 §12). Only this class changes its instances.
-Called by runtime.supervisor.
+Commands take effect at once; their work is done by one operation at a time (runtime.operations). Only this
+class changes its instances. Called by runtime.supervisor.
 """
 
 from __future__ import annotations
@@ -10,43 +9,51 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
 
+from framework.runtime.admission import Seeker, Unwanted
+from framework.runtime.crash_cause import CrashWatch, restart_policy
 from framework.runtime.ending import Ending, Stop
 from framework.runtime.failures import is_hard_fault
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
+from framework.runtime.operations import Aim, Operations, Work
 from framework.runtime.past import same_launch
+from framework.runtime.pause import Pause
+from framework.runtime.refusals import OF_MEMORY
 from framework.runtime.restarts import CrashHistory
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.starting import INTERNAL_ERROR, LOADING, Starting, ended_early
 from framework.runtime.voice import Voice, still_serving
 from framework.values.instance import ExitInfo, InstanceView, State
-from framework.values.naming import file_name
+from framework.values.pool import Applicant
 from framework.values.reason import Failure
 from framework.values.request import ModelRequest
 
 log = logging.getLogger(__name__)
 
 UP_OR_COMING = LOADING | {State.READY}
-WITH_PROCESS = frozenset({State.READY, State.DRAINING, State.STOPPING})
 
 
 class Replica:
     """The serving instance and, while it is being replaced, the coming one."""
 
     def __init__(
-        self, index: int, shop: Shop, request: Callable[[], ModelRequest], changed: Callable[[], None]
+        self,
+        index: int,
+        shop: Shop,
+        request: Callable[[], ModelRequest],
+        asks: Callable[[int], Applicant],
+        changed: Callable[[], None],
     ) -> None:
         self.index = index
         self.current: Instance | None = None
         self.incoming: Instance | None = None
-        self.epoch = 0
         self.log = LogBuffer()
         self.load_s: float | None = None
         """How long the last successful load took, for estimates."""
@@ -56,25 +63,28 @@ class Replica:
         """Identity at the last look since (runtime.fleet)."""
         self.failed_in: State | None = None
         """How far the last start came, if it failed."""
+        self._is_evicted = False
         self._is_asked_for = False
+        self._only_for_requests = False
+        self._asks = asks
         self._shop = shop
         self._request = request
         self._changed = changed
         self._generation = 0
         self._history = CrashHistory()
+        self._watch = CrashWatch(self.log)
         self._last_good: ModelRequest | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._unfinished: set[asyncio.Task[None]] = set()
-        self._aim: Literal["up", "down"] = "down"
-        self._hurry = asyncio.Event()
-        self._voice = Voice(shop.events, request().id, index, lambda: self.epoch)
-        self._ending = Ending(self._voice, self._site, changed)
-        self._starting = Starting(index, shop, self._voice, self._site, changed)
+        self._operations = Operations(lambda: f"{request().id}.{index}", changed)
+        self._pause = Pause()
+        self._voice = Voice(shop.events, request().id, index, lambda: self._operations.epoch)
+        self._ending = Ending(self._voice, self._site, shop.ledger, changed)
+        self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
 
     # Commands: synchronous, effective at once
 
-    def start(self, cause: str) -> None:
-        """Bring up an instance unless one is up or coming."""
+    def start(self, cause: str, *, for_requests: bool = False) -> None:
+        """Bring up an instance unless one is up or coming. `for_requests`: as long as any of them waits."""
+        self._only_for_requests = for_requests and (self._only_for_requests or not self.coming)
         if not self.coming:
             self._begin("up", lambda: self._start(cause))
 
@@ -82,11 +92,14 @@ class Replica:
         """End whatever runs or is coming."""
         self._begin("down", lambda: self._stop(stop))
 
+    def evict(self, cause: str) -> None:
+        """Leave for another model, after the answers that are being given, however long they take."""
+        self.stop(Stop("drain", "model_unloaded", cause, is_patient=True))
+        self._is_evicted = True
+
     def replace(self, cause: str, *, unconditional: bool = False) -> None:
         """Change to the request as it is now: plan the new, stop the old, start the new (07 §4.4).
-
-        What serves with that request already is left alone, unless `unconditional`.
-        """
+        What serves with that request already is left alone, unless `unconditional`."""
         self._begin("up", lambda: self._replace(cause, unconditional=unconditional))
 
     def reconsider(self) -> None:
@@ -113,19 +126,18 @@ class Replica:
         """End a delay early for a command, or a request where it may (07 §9.6); none may drive downloads."""
         early = self._history.may_start_early and self.failed_in is not State.FETCHING
         if early or by_command:
-            self._hurry.set()
+            self._pause.cut()
         return early or by_command
 
     async def settled(self) -> None:
         """Wait until no operation runs."""
-        while self._unfinished:
-            await asyncio.wait(self._unfinished)
+        await self._operations.settled()
 
     @property
     def coming(self) -> bool:
         """Whether an instance is up, or on its way up."""
         if self.busy:
-            return self._aim == "up"
+            return self._operations.busy_with("up")
         return self.current is not None and self.current.state in UP_OR_COMING
 
     @property
@@ -136,12 +148,28 @@ class Replica:
     @property
     def going(self) -> bool:
         """Whether whatever runs was told to end."""
-        return self.busy and self._aim == "down"
+        return self._operations.busy_with("down")
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it leaves for another model: its own requests wait until it has gone."""
+        return self.going and self._is_evicted
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether it is down for want of memory: it left for another model, or found no room."""
+        instance = self.current
+        if instance is None or self.busy:
+            return False
+        if instance.state is State.STOPPED:
+            return self._is_evicted
+        error = instance.last_error if instance.state is State.FAILED else None
+        return error is not None and error.code in OF_MEMORY
 
     @property
     def busy(self) -> bool:
         """Whether an operation runs."""
-        return self._task is not None and not self._task.done()
+        return self._operations.busy
 
     @property
     def serves_wanted(self) -> bool:
@@ -155,31 +183,11 @@ class Replica:
 
     # Operations: at most one at a time
 
-    def _begin(self, aim: Literal["up", "down"], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _begin(self, aim: Aim, work: Work) -> None:
         if aim == "up" and self._shop.shutting_down:
             return
-        self.epoch += 1
-        self._aim = aim
-        earlier = tuple(self._unfinished)
-        self._task = asyncio.create_task(self._run(earlier, work))
-        self._unfinished.add(self._task)
-        self._task.add_done_callback(self._unfinished.discard)
-        for task in earlier:
-            task.cancel()
-
-    async def _run(
-        self, earlier: tuple[asyncio.Task[None], ...], work: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        try:
-            if earlier:
-                await finish(_ended(earlier))
-            await work()
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("%s.%d: operation failed", self._request().id, self.index)
-        finally:
-            asyncio.get_running_loop().call_soon(self._changed)
+        self._is_evicted = False
+        self._operations.begin(aim, work)
 
     async def _start(self, cause: str, *, restarts: int = 0) -> None:
         old = self.current
@@ -200,25 +208,23 @@ class Replica:
 
     async def _bring_up(self, instance: Instance, cause: str, *, last_try: bool = False) -> bool:
         """Plan and launch; True when ready. A failure is recorded on the instance."""
-        failure = await self._starting.fetch(instance, cause)
-        if failure is None:
-            async with self._shop.starts.slot():
-                failure = await self._starting.plan(instance)
-                if failure is None:
-                    return await self._launch(instance, last_try=last_try)
-        self._failed(instance, failure, last_try=last_try)
+        with suppress(Unwanted):
+            failure = await self._starting.get_ready(instance, cause)
+            return await self._launch(instance, failure, last_try=last_try)
         return False
 
-    async def _launch(self, instance: Instance, *, last_try: bool) -> bool:
-        """Climb the ladder; True when the instance is ready. REQUIRES: planned."""
-        climb = await self._starting.climb(instance)
-        instance.result = climb.result
-        if climb.running is not None:
-            self._ready(instance, climb.running)
-            return True
-        instance.running = None
-        await finish(self._ending.clean(instance))
-        self._failed(instance, climb.result.failure or Failure(INTERNAL_ERROR), last_try=last_try)
+    async def _launch(self, instance: Instance, failure: Failure | None, *, last_try: bool) -> bool:
+        """Climb the ladder, if planning did not fail; True when the instance is ready."""
+        if failure is None:
+            climb = await self._starting.launch(instance)
+            instance.result = climb.result
+            if climb.running is not None:
+                self._ready(instance, climb.running)
+                return True
+            instance.running = None
+            await finish(self._ending.clean(instance))
+            failure = climb.result.failure or Failure(INTERNAL_ERROR)
+        self._failed(instance, failure, last_try=last_try)
         return False
 
     def _ready(self, instance: Instance, running: Running) -> None:
@@ -228,6 +234,7 @@ class Replica:
         self.failed_in = None
         self._last_good = instance.request
         self._history.started()
+        self._watch.started()
         if instance.result is not None:
             self.load_s = instance.result.load_s
             self._voice.ready(instance.name, instance.result, pid=running.child.pid, port=running.port)
@@ -246,10 +253,7 @@ class Replica:
         new = self.incoming = self._new(self._request(), restarts=0)
         self._changed()
         try:
-            failure = await self._starting.fetch(new, cause)
-            if failure is None:
-                async with self._shop.starts.slot():
-                    failure = await self._starting.plan(new)
+            failure = await self._starting.get_ready(new, cause, frozenset({old.name}))
             if failure is not None:
                 # 07 §4.2: a refusal costs the serving instance nothing.
                 old.last_error = still_serving(failure.reason)
@@ -257,8 +261,9 @@ class Replica:
                 return
             await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
             self.current, self.incoming = new, None
-            async with self._shop.starts.slot():
-                ready = await self._launch(new, last_try=self._can_roll_back())
+            # 07 §4.4: planned again, with what the old one gave back.
+            failure = await self._starting.plan(new)
+            ready = await self._launch(new, failure, last_try=self._can_roll_back())
         except asyncio.CancelledError:
             ended_early(new)
             raise
@@ -289,13 +294,7 @@ class Replica:
         instance = self.current
         if instance is None or instance.state is State.STOPPED:
             return
-        if instance.process_alive:
-            await self._ending.retire(instance, stop)
-        elif instance.state in WITH_PROCESS:
-            await self._ending.end(instance, stop)
-        else:
-            await finish(self._ending.bury(instance))
-            instance.move(State.STOPPED, stop.cause)
+        await self._ending.stop(instance, stop)
         self._changed()
 
     # A process that ends by itself
@@ -306,16 +305,16 @@ class Replica:
             return
         ready_s = instance.seconds_ready
         hard = is_hard_fault(code, via_wrapper=bool(instance.plan and instance.plan.engine.via_wrapper))
+        instance.last_exit = ExitInfo(code, hard=hard, planned=self.going, seconds_ready=ready_s)
         if self.going:
             # It was told to end and did so before the signal: no crash, and the stop goes on.
-            instance.last_exit = ExitInfo(code, hard=hard, planned=True, seconds_ready=ready_s)
             instance.move(State.STOPPING, "the process ended while it was being stopped")
             return
-        policy = instance.request.live.restart
+        cause = self._watch.cause(code, instance.plan)
+        policy = restart_policy(cause, instance.request.live.restart)
         delay_s = self._history.crashed(time.monotonic(), ready_s, policy)
-        instance.last_exit = ExitInfo(code, hard=hard, planned=False, seconds_ready=ready_s)
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, "the process ended by itself")
-        instance.last_error = self._voice.exited(instance.last_exit)
+        instance.last_error = self._voice.exited(instance.last_exit, cause)
         if delay_s is None:
             instance.last_error = self._voice.crash_loop(policy, self._history.count, instance.last_error)
             self.failed_files = files_identity(instance.request, instance.plan)
@@ -326,15 +325,10 @@ class Replica:
 
     async def _respawn(self, instance: Instance, delay_s: float) -> None:
         instance.retry_at_s = time.monotonic() + delay_s
-        self._hurry.clear()
+        self._pause.reset()
         await finish(self._ending.bury(instance))
         self._changed()
-        if (left_s := instance.retry_at_s - time.monotonic()) > 0:
-            hurried = asyncio.ensure_future(self._hurry.wait())
-            try:
-                await asyncio.wait({hurried}, timeout=left_s)
-            finally:
-                hurried.cancel()
+        await self._pause.until(instance.retry_at_s)
         if self.refused_start:
             await self._retry(instance)
             return
@@ -368,11 +362,13 @@ class Replica:
         self._voice.failed(failure, refused=self.refused_start, again=again)
         if delay_s is not None:
             # Not from inside the running operation: it would wait for itself.
-            asyncio.get_running_loop().call_soon(self._begin_respawn, instance, delay_s, self.epoch)
+            asyncio.get_running_loop().call_soon(
+                self._begin_respawn, instance, delay_s, self._operations.epoch
+            )
         self._changed()
 
     def _begin_respawn(self, instance: Instance, delay_s: float, epoch: int) -> None:
-        if epoch == self.epoch:
+        if epoch == self._operations.epoch:
             self._begin("up", lambda: self._respawn(instance, delay_s))
 
     # Small parts
@@ -380,20 +376,25 @@ class Replica:
     def _new(self, request: ModelRequest, restarts: int) -> Instance:
         self._generation += 1
         events = self._shop.events
-        instance = Instance(request, self.index, self._generation, events=events, restarts=restarts)
+        instance = Instance(
+            request,
+            self.index,
+            self._generation,
+            events=events,
+            restarts=restarts,
+            on_lease=self._shop.ledger.touch,
+        )
         instance.expected_load_s = self.load_s
         return instance
 
-    def _site(self, instance: Instance) -> Site:
-        shop = self._shop
-        return Site(
-            self.log,
-            shop.state_dir / "logs" / f"{file_name(instance.request.id)}.{self.index}",
-            shop.state_dir / "run" / instance.file_name,
-            shop.ports,
-            shop.client,
+    def _seeker(self, instance: Instance) -> Seeker:
+        return Seeker(
+            instance,
+            asks=lambda: self._asks(self.index),
+            is_wanted=lambda: not self._only_for_requests or self._asks(self.index).waiting > 0,
+            is_going=lambda who: who is self.current and self.going,
+            evict=self.evict,
         )
 
-
-async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
-    await asyncio.wait(tasks)
+    def _site(self, instance: Instance) -> Site:
+        return self._shop.site(instance, self.log)

@@ -8,33 +8,54 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from framework.models.hub.facts import ResolvedSource
+from framework.runtime.admission import Admission, Planning
 from framework.runtime.engine_client import EngineClient
+from framework.runtime.instance import Instance
+from framework.runtime.launch import Site
+from framework.runtime.ledger import Ledger
+from framework.runtime.logs import LogBuffer
+from framework.runtime.planner import Prepared
 from framework.runtime.ports import PortTable
 from framework.telemetry.events import EventLog
+from framework.values.device import Device
 from framework.values.instance import LoadProgress
 from framework.values.manifest import ServerSettings
+from framework.values.naming import file_name
 from framework.values.plan import LaunchPlan
+from framework.values.pool import Resident
 from framework.values.request import ModelRequest
 
 
-class Planner(Protocol):
+class Planner(Planning, Protocol):
     """Facts in, plan out: finds files and engine, plans the launch."""
 
     async def fetch(self, request: ModelRequest, progress: Callable[[LoadProgress], None]) -> ResolvedSource:
         """The model's files on this machine, downloaded where they are missing, or values.reason.Refused."""
         ...
 
-    async def plan(
+    async def prepare(
         self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
+    ) -> Prepared:
+        """All that a plan depends on save what is free, or values.reason.Refused."""
+        ...
+
+    async def plan(
+        self,
+        request: ModelRequest,
+        replica: int,
+        source: ResolvedSource | None = None,
+        *,
+        residents: Sequence[Resident] = (),
     ) -> LaunchPlan:
-        """The plan, or values.reason.Refused. Without `source` only files that are here already count."""
+        """The plan beside `residents`, or values.reason.Refused. Without `source` only files that are here
+        already count."""
         ...
 
 
@@ -102,3 +123,21 @@ class Shop:
     waiting: int = 0
     """Requests that wait for a model, over all models."""
     shutting_down: bool = False
+    listed: Callable[[], Sequence[Device]] = tuple
+    """The devices as last listed, in their pools; starts nothing."""
+    ledger: Ledger = field(default_factory=Ledger)
+    admission: Admission = field(init=False)
+
+    def site(self, instance: Instance, log: LogBuffer) -> Site:
+        """Where launches of an instance happen; `log` takes the output of its replica."""
+        replica = f"{file_name(instance.request.id)}.{instance.replica}"
+        return Site(
+            log,
+            self.state_dir / "logs" / replica,
+            self.state_dir / "run" / instance.file_name,
+            self.ports,
+            self.client,
+        )
+
+    def __post_init__(self) -> None:
+        self.admission = Admission(self.ledger, lambda: self.planner, self.events)

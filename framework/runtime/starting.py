@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from framework.runtime.admission import Seeker, Unwanted
 from framework.runtime.instance import Instance
 from framework.runtime.ladder import Climb, Ladder
 from framework.runtime.launch import Running, Site
 from framework.runtime.private import make_private
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
+from framework.runtime.smaller import PLANS_PER_START, planned_smaller, smaller_needs
 from framework.runtime.voice import Voice
 from framework.telemetry.events import utc_now
 from framework.values.instance import LoadProgress, State
@@ -43,9 +46,11 @@ class Starting:
         shop: Shop,
         voice: Voice,
         site: Callable[[Instance], Site],
+        seeker: Callable[[Instance], Seeker],
         changed: Callable[[], None],
     ) -> None:
         self._replica = replica
+        self._seeker = seeker
         self._shop = shop
         self._voice = voice
         self._site = site
@@ -69,20 +74,72 @@ class Starting:
 
         return await self._careful(instance, self._fetch(instance, show))
 
-    async def plan(self, instance: Instance) -> Failure | None:
-        """Find out and plan; why not, where that is refused."""
-        instance.move(State.PLANNING, "looking at files and engine")
-        self._changed()
-        return await self._careful(instance, self._plan(instance))
+    async def get_ready(
+        self, instance: Instance, cause: str, gone: frozenset[str] = frozenset()
+    ) -> Failure | None:
+        """Everything before the process: `fetch`, then `plan`."""
+        failure = await self.fetch(instance, cause)
+        return failure if failure is not None else await self.plan(instance, gone)
+
+    async def plan(self, instance: Instance, gone: frozenset[str] = frozenset()) -> Failure | None:
+        """Find out, wait for memory and plan; why not, where that is refused. Raises Unwanted.
+
+        `gone` are instances that end before it starts.
+        """
+        return await self._plan_within(instance, gone, {})
+
+    async def launch(self, instance: Instance) -> Climb:
+        """Climb the ladder; out of memory, plan smaller and climb again, a few times. REQUIRES: planned."""
+        try:
+            return await self._launch(instance)
+        except BaseException:
+            self._shop.ledger.release(instance)
+            raise
+
+    async def _launch(self, instance: Instance) -> Climb:
+        for _ in range(PLANS_PER_START - 1):
+            async with self._shop.starts.slot():
+                climb = await self.climb(instance)
+            failure = climb.result.failure
+            if instance.plan is None or failure is None:
+                return climb
+            most = smaller_needs(instance.plan, failure)
+            if not most:
+                return climb
+            before = instance.plan
+            instance.running = None
+            await finish(self._site(instance).clean())
+            self._shop.ledger.release(instance)
+            if await self._plan_within(instance, frozenset(), most) is not None:
+                instance.plan = before
+                instance.move(State.STARTING, "nothing smaller is possible")
+                return climb
+            reason = planned_smaller(most, failure)
+            instance.plan = replace(instance.plan, reasons=(reason, *instance.plan.reasons))
+            self._voice.say("degraded", reason.message, reason=reason)
+        async with self._shop.starts.slot():
+            return await self.climb(instance)
+
+    async def _plan_within(
+        self, instance: Instance, gone: frozenset[str], most: Mapping[str, int]
+    ) -> Failure | None:
+        if instance.state is not State.PLANNING:
+            instance.move(State.PLANNING, "looking at files, engine and memory")
+            self._changed()
+        return await self._careful(instance, self._plan(instance, gone, most))
 
     async def _fetch(self, instance: Instance, show: Callable[[LoadProgress], None]) -> None:
         instance.source = await self._shop.planner.fetch(instance.request, show)
         if not instance.source.from_cache:
             self._voice.fetched(instance.source)
 
-    async def _plan(self, instance: Instance) -> None:
+    async def _plan(self, instance: Instance, gone: frozenset[str], most: Mapping[str, int]) -> None:
         planner = self._shop.planner
-        instance.plan = await planner.plan(instance.request, self._replica, instance.source)
+        seeker = self._seeker(instance)
+        seeker.gone, seeker.ceilings = gone, most
+        instance.plan = await self._shop.admission.admit(
+            seeker, lambda: planner.prepare(instance.request, self._replica, instance.source)
+        )
         self._voice.planned(instance.plan)
 
     async def _careful(self, instance: Instance, step: Coroutine[Any, Any, None]) -> Failure | None:
@@ -91,6 +148,9 @@ class Starting:
             await step
         except Refused as refusal:
             return refusal.failure
+        except Unwanted:
+            ended_early(instance, "nobody waits for it any more")
+            raise
         except asyncio.CancelledError:
             ended_early(instance)
             raise
@@ -149,8 +209,8 @@ def _no_run_dir(directory: Path, error: OSError) -> Failure:
     return Failure(reason, retryable=True)
 
 
-def ended_early(instance: Instance) -> None:
+def ended_early(instance: Instance, cause: str = "cancelled") -> None:
     """A start that was cancelled: its process is gone already (06 §12.9)."""
     if instance.state in LOADING:
         instance.running = None
-        instance.move(State.STOPPED, "cancelled")
+        instance.move(State.STOPPED, cause)

@@ -11,27 +11,22 @@ from typing import Literal
 
 from framework.runtime import refusals
 from framework.runtime.ending import Stop
-from framework.runtime.engine_client import accepts
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
 from framework.runtime.past import as_asked
 from framework.runtime.replica import Replica
+from framework.runtime.retries import LOST, SHORT_DELAY_S, after_exit, has_ended, may_be_repeated
 from framework.runtime.shop import Shop
 from framework.runtime.waiting_room import Wait, Waiter, WaitingRoom
 from framework.values.action import StopMode
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
+from framework.values.pool import Applicant
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest, needs_another_start
 
-# The kernel closes the sockets of a killed process one by one: for a moment its port takes connections after
-# the request's own was cut.
-PORT_OUTLIVES_S = 0.15
-# 07 §9.2: what the exit of a dead child may take to be seen, here on a machine that swaps.
-EXIT_SEEN_S = 3.0
-# Longer than this and the client had better come back than hold its connection (07 §9.2 step 8).
-SHORT_DELAY_S = 1.0
-RETRYABLE_KINDS = frozenset({"connect", "read", "write", "close", "protocol", "early_end"})
+# 08 §2.10: of the queue time-out, what requests for what is resident may take before another model's.
+TURN_SHARE = 0.5
 
 
 class Supervisor:
@@ -64,11 +59,11 @@ class Supervisor:
         self._fit_replicas()
         self._wake()
 
-    def start(self, cause: str) -> None:
-        """Start every replica that is not up."""
+    def start(self, cause: str, *, for_requests: bool = False) -> None:
+        """Start every replica that is not up; `for_requests`, as long as any of them waits."""
         self.stopped_by_command = False
         for replica in self.replicas:
-            replica.start(cause)
+            replica.start(cause, for_requests=for_requests)
 
     def load(self, cause: str) -> None:
         """The command: as `start`, and no wait after a crash is kept."""
@@ -144,7 +139,7 @@ class Supervisor:
                     return lease
                 wait = self._what_to_wait_for(queued=waiter is not None)
                 if waiter is None:
-                    waiter = self._queue(wait)
+                    waiter = self._queue(wait, key)
                 left_s = waiter.left_s(wait)
                 if left_s <= 0:
                     progress = next((i.progress() for i in self._current()), None)
@@ -153,38 +148,19 @@ class Supervisor:
         finally:
             if waiter is not None:
                 self._room.leave(waiter)
+                self._shop.admission.wake()
 
     async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
-        """Whether a request that failed at `lease` may be tried once more (07 §9.2, numbered as there)."""
-        lost = RetryVerdict(False, "connection_lost")
-        # 1, 2, 3
-        if opened or kind not in RETRYABLE_KINDS:
-            return lost
-        # 4
+        """Whether a request that failed at `lease` may be tried once more (07 §9.2)."""
+        if not may_be_repeated(kind, opened=opened):
+            return LOST
         if self.removed or self.stopped_by_command or lease.revoked.done():
             return RetryVerdict(False, "model_unloaded")
         instance = self._find(lease)
-        # 5
-        if instance is None or not instance.serving:
-            return self._after_exit(lease)
-        # 6
-        if not await instance.exit_seen(PORT_OUTLIVES_S):
-            if await accepts(lease.base_url):
-                return RetryVerdict(instance.serving)
-            await instance.exit_seen(EXIT_SEEN_S)
-        # 8, 9
-        return self._after_exit(lease)
-
-    def _after_exit(self, lease: Lease) -> RetryVerdict:
-        if self._serving():
-            return RetryVerdict(True)
-        current = self.replicas[lease.replica].current if lease.replica < len(self.replicas) else None
-        if current is None or current.state in (State.STOPPED, State.FAILED):
-            return RetryVerdict(False, "connection_lost")
-        rest_s = current.rest_s
-        if rest_s > SHORT_DELAY_S:
-            return RetryVerdict(False, "instance_restarting", refusals.retry_after_s(rest_s))
-        return RetryVerdict(True)
+        if instance is not None and instance.serving and not await has_ended(instance, lease.base_url):
+            return RetryVerdict(instance.serving)
+        replica = self.replicas[lease.replica] if lease.replica < len(self.replicas) else None
+        return after_exit(replica.current if replica else None, serving=bool(self._serving()))
 
     def _lease(self, key: str | None) -> Lease | None:
         ready = self._serving()
@@ -212,7 +188,8 @@ class Supervisor:
         backing_off = [r for r in self.replicas if r.current and r.current.state is State.BACKOFF]
         if any(replica.incoming for replica in self.replicas):
             return Wait("swap", live.queue_timeout_s)
-        if any(replica.coming and replica not in backing_off for replica in self.replicas):
+        on_its_way = (r.coming or r.makes_room for r in self.replicas if r not in backing_off)
+        if any(on_its_way):
             return Wait("load", live.load_timeout_s)
         # (3)
         if backing_off:
@@ -229,7 +206,7 @@ class Supervisor:
         if live.load == "manual":
             raise refusals.not_loaded(model, by_command=False)
         # (6)
-        self.start("a request")
+        self.start("a request", for_requests=True)
         return Wait("load", live.load_timeout_s)
 
     def _hurry(self, backing_off: list[Replica]) -> None:
@@ -241,12 +218,14 @@ class Supervisor:
                 failed_in = replica.failed_in
                 raise refusals.restarting(self.request.id, rest_s, reason, failed_in=failed_in)
 
-    def _queue(self, wait: Wait) -> Waiter:
+    def _queue(self, wait: Wait, key: str | None) -> Waiter:
         limit = self.request.live.max_queue
         if self._room.is_full(limit):
             over_all = self._shop.server.max_waiting
             raise refusals.queue_full(self.request.id, len(self._room), limit, over_all, self._eta_s())
-        return self._room.enter(wait)
+        waiter = self._room.enter(wait, key)
+        self._shop.admission.wake()
+        return waiter
 
     # What is known of a load
 
@@ -256,11 +235,13 @@ class Supervisor:
     def _eta_s(self) -> float | None:
         """Rest of a download, or of a load from the time the last one took; None when nothing is known."""
         for replica in self.replicas:
-            if replica.current is not None and replica.current.state is State.FETCHING:
-                fetched = replica.current.fetched
-                return fetched.eta_s if fetched is not None else None
-            if replica.load_s and replica.current is not None and replica.current.state is State.STARTING:
-                return max(0.0, replica.load_s - replica.current.seconds_in_state)
+            current = replica.current
+            if current is not None and current.state is State.FETCHING:
+                return current.fetched.eta_s if current.fetched is not None else None
+            if current is not None and current.state is State.STARTING and replica.load_s:
+                return max(0.0, replica.load_s - current.seconds_in_state)
+            if current is not None and current.state is State.PLANNING:
+                return self._shop.admission.eta_s(current.name)
         return None
 
     # Time
@@ -276,6 +257,13 @@ class Supervisor:
         if now_s - max(instance.idle_since_s for instance in serving) >= live.idle_after_s:
             for replica in self.replicas:
                 replica.stop(Stop("drain", "model_unloaded", f"idle for {live.idle_after_s:g} s"))
+
+    def retry_for_memory(self) -> None:
+        """Memory may have come free: what should be up without anybody asking tries again."""
+        if self.request.live.load == "at-start" and not (self.stopped_by_command or self.removed):
+            for replica in self.replicas:
+                if replica.lacks_memory:
+                    replica.start("memory may be free")
 
     def failed_replicas(self) -> list[Replica]:
         """Replicas that gave up although the model should be up without anybody asking."""
@@ -301,7 +289,21 @@ class Supervisor:
     # Parts
 
     def _replica(self, index: int) -> Replica:
-        return Replica(index, self._shop, lambda: self.request, self._wake)
+        return Replica(index, self._shop, lambda: self.request, self._asks, self._wake)
+
+    def _asks(self, replica: int) -> Applicant:
+        """How much a replica that waits for memory is wanted."""
+        live = self.request.live
+        return Applicant(
+            self.request.id,
+            replica,
+            self.request.pool.name,
+            priority=live.priority,
+            load=live.load,
+            waiting=len(self._room),
+            oldest_wait_s=self._room.oldest_s or 0.0,
+            turn_after_s=live.queue_timeout_s * TURN_SHARE,
+        )
 
     def _fit_replicas(self) -> None:
         """More replicas start when any runs; fewer drain from the highest number (07 §3.12)."""
@@ -322,6 +324,7 @@ class Supervisor:
         while len(self.replicas) > self.request.live.replicas and _is_gone(self.replicas[-1]):
             self.replicas.pop()
         self._room.wake_all()
+        self._shop.ledger.touch()
         self._shop.events.touch()
 
     def _serving(self) -> list[Instance]:
@@ -354,7 +357,13 @@ class Supervisor:
             request=self.request,
             state=next(state for state in PUBLIC_ORDER if state in states),
             replacing=any(replica.incoming is not None for replica in self.replicas),
-            queue=QueueView(len(self._room), self.request.live.max_queue, self._room.oldest_s, self._eta_s()),
+            queue=QueueView(
+                len(self._room),
+                self.request.live.max_queue,
+                self._room.oldest_s,
+                self._eta_s(),
+                self._shop.admission.place_of(self.request.id, self.request.pool.name),
+            ),
             instances=instances,
             removed=self.removed,
             going=any(replica.going for replica in self.replicas),

@@ -140,9 +140,9 @@ class Voice:
         kind = "refused" if refused else "start_failed"
         self.say(kind, failure.reason.message, reason=failure.reason, data=data)
 
-    def exited(self, exit_info: ExitInfo) -> Reason:
-        """The process ended by itself while it served; the reason to show."""
-        reason = Reason(
+    def exited(self, exit_info: ExitInfo, cause: Reason | None = None) -> Reason:
+        """The process ended by itself while it served; the reason to show: the `cause` where one is known."""
+        reason = cause or Reason(
             "child_exited",
             f"The engine ended by itself with {describe_exit(exit_info.code)}"
             f" after {exit_info.seconds_ready:.0f} s of service.",

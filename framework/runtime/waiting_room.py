@@ -1,4 +1,4 @@
-"""Requests that wait for a model to be ready (08 §2.4): how many, since when, for how long they may.
+"""Requests that wait for a model to be ready (08 §2.4, §2.10): how many, since when, whose turn it is.
 
 Belongs to one supervisor and one event loop; the count over all models is kept in the shop.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,6 +29,8 @@ class Waiter:
     """A request that waits for the model."""
 
     kind: Literal["load", "swap"]
+    key: str | None = None
+    """Whose request it is: the name of an access key."""
     since_s: float = field(default_factory=time.monotonic)
     phase_since_s: float = field(default_factory=time.monotonic)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -63,9 +67,9 @@ class WaitingRoom:
         """Whether the model's own limit or the one over all models is reached."""
         return len(self) >= limit or self._shop.waiting >= self._shop.server.max_waiting
 
-    def enter(self, wait: Wait) -> Waiter:
+    def enter(self, wait: Wait, key: str | None) -> Waiter:
         """A place; given back by `leave`."""
-        waiter = Waiter(wait.kind)
+        waiter = Waiter(wait.kind, key)
         self._waiters.append(waiter)
         self._shop.waiting += 1
         self._shop.events.touch()
@@ -78,6 +82,16 @@ class WaitingRoom:
         self._shop.events.touch()
 
     def wake_all(self) -> None:
-        """Something changed: everybody looks again."""
-        for waiter in self._waiters:
+        """Something changed: everybody looks again, in turn, for engines serve in the order of leases."""
+        for waiter in in_turn(self._waiters):
             waiter.wake.set()
+
+
+def in_turn(waiters: Sequence[Waiter]) -> list[Waiter]:
+    """Keys take turns, within a key first come first served. `waiters` are in the order of their coming."""
+    served: Counter[str | None] = Counter()
+    turns = []
+    for place, waiter in enumerate(waiters):
+        turns.append((served[waiter.key], place, waiter))
+        served[waiter.key] += 1
+    return [waiter for _, _, waiter in sorted(turns, key=lambda turn: turn[:2])]

@@ -23,6 +23,8 @@ class EngineRef:
     env: Mapping[str, str] = field(default_factory=dict)
     env_passthrough: tuple[str, ...] = ()
     api_key: bool = True
+    datacenter_tuning: bool = True
+    """Whether variables that suit datacenter cards are set where there are only such (04 §7.2)."""
 
 
 @dataclass(frozen=True)

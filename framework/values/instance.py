@@ -132,6 +132,9 @@ class QueueView:
     limit: int
     oldest_wait_s: float | None
     eta_s: float | None
+    """Until the model can serve, from measured times; None when that is not known."""
+    position: int | None = None
+    """Place of the model among those that wait for memory of its pool, from 1; None while it does not."""
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,30 @@ class FitPlan:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where a launch goes: devices by the names everybody sees, in the order of the engine."""
+
+    devices: tuple[str, ...] = ()
+    """GPUs that it may use; none for host memory alone."""
+    child_names: Mapping[str, str] = field(default_factory=dict)
+    """What the engine calls each of them, where it is shown only some and counts them anew."""
+    is_delegated: bool = True
+    """The engine's own fit step decides what goes where, because nothing better is known."""
+    gpu_layers: int | None = None
+    """Layers on GPUs, the output counted as one; None for all of them."""
+    cpu_experts: int = 0
+    split: Literal["layer", "tensor"] = "layer"
+    shares: tuple[float, ...] = ()
+    """Share of each device, by layers; empty leaves it to the engine."""
+    needs_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What it will hold of each device, `CPU` included, from its start; what is only mapped is left out."""
+    grows_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What it may come to hold besides while it serves."""
+    mapped_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Pages of files that it reads in place, by device; the system can drop them and read them again."""
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
     """One process to be: sections without port and key, environment without the key."""
 
@@ -116,6 +140,7 @@ class LaunchPlan:
     """K and V as passed; None leaves the axis to the engine."""
     fingerprint: str
     fit: FitPlan = FitPlan()
+    placement: Placement = Placement()
     reasons: tuple[Reason, ...] = ()
     context_train: int = 0
     """Tokens the model was trained for, 0 if unknown; an automatic context is at most this."""
@@ -137,7 +162,7 @@ class Attempt:
     n: int
     rung: str
     argv: tuple[str, ...]
-    outcome: Literal["healthy", "exited", "timeout", "port_taken", "cancelled"]
+    outcome: Literal["healthy", "exited", "timeout", "port_taken", "incomplete", "cancelled"]
     exit_code: int | None
     seconds: float
     log: Path
@@ -157,3 +182,5 @@ class LaunchResult:
     offload: bool | None = None
     load_s: float | None = None
     failure: Failure | None = None
+    allocated_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What the engine says it took of each device, by the names everybody sees; empty if it did not say."""

@@ -40,10 +40,20 @@ class ModelSource:
 
 @dataclass(frozen=True)
 class PoolLimits:
-    """One `[pools.NAME]` table: device names as the engine lists them, or `auto`, or `cpu`."""
+    """One `[pools.NAME]` table (01 §1.1). Bytes count per device."""
 
     name: str = "default"
     devices: tuple[str, ...] = ("auto",)
+    """Names as the engine lists them, `rpc://host:port`, `auto` or `cpu`."""
+    fill: float = 0.97
+    """Share of each GPU that may be planned."""
+    budget_bytes: int | None = None
+    """What our own processes may hold of a device; None: all of it."""
+    reserve_bytes: int = 0
+    """Stays free besides."""
+    evict: Literal["idle", "never"] = "idle"
+    offload: Literal["allow", "forbid"] = "allow"
+    """Whether layers or experts may lie in host memory."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,7 @@ class LiveSettings:
     load: LoadMode = setting("load", "live", "on-demand")
     idle_after_s: float | None = setting("unload_after", "live", 600.0)
     priority: int = setting("priority", "live", 0)
+    pin: bool = setting("pin", "live", False)
     replicas: int = setting("replicas", "live", 1)
     load_timeout_s: float = setting("timeout.load", "live", 600.0)
     first_token_timeout_s: float = setting("timeout.first_token", "live", 1200.0)
@@ -95,6 +106,7 @@ class ModelRequest:
     """One `[models.NAME]` table with the engine, pool and policy it names, ready to be compared.
 
     `n_ctx` is tokens per instance, all slots together, 0 for automatic; `gpu_layers` -1 is automatic.
+    `devices` is a pick inside the pool, sorted, by the pool's own names; None leaves it to the planner.
     """
 
     id: str = setting("NAME", "restart")
@@ -108,8 +120,10 @@ class ModelRequest:
     batch: int = setting("batch.logical", "restart", 2048)
     ubatch: int = setting("batch.physical", "restart", 512)
     memory_mode: Literal["auto", "manual"] = setting("placement.mode", "restart", "auto")
+    devices: tuple[str, ...] | None = setting("placement.devices", "restart", None)
     gpu_layers: int = setting("placement.gpu_layers", "restart", -1)
     n_cpu_moe: int = setting("placement.cpu_experts", "restart", 0)
+    tensor_parallel: bool = setting("placement.split", "restart", False)
     tensor_split: tuple[float, ...] = setting("placement.tensor_split", "restart", ())
     threads: int | None = setting("threads", "restart", None)
     flash_attn: Literal["on", "off", "auto"] = setting("flash_attention", "restart", "on")

@@ -10,6 +10,7 @@ from framework.values.engine import Capabilities, EngineBinary, EngineRef, FileI
 from framework.values.instance import InstanceView, LoadProgress, ModelView, QueueView, Slot, State
 from framework.values.manifest import AccessKey, Listener, Manifest, ServerSettings
 from framework.values.plan import FitPlan, LaunchPlan, LaunchResult, MemoryLine, Section, SpecDecision
+from framework.values.pool import DeviceUse, PoolView, Resident, WaitingView
 from framework.values.reason import Reason
 from framework.values.request import LiveSettings, ModelRequest, ModelSource, PoolLimits, SpecPolicy
 
@@ -99,6 +100,23 @@ def instance(**changes: object) -> InstanceView:
 def model(name: str = "chat", *instances: InstanceView, state: State = State.READY) -> ModelView:
     """A model with the instances given."""
     return ModelView(request(name), state, False, QueueView(1, 16, 0.5, None), instances)
+
+
+def pool(**changes: object) -> PoolView:
+    """A pool with one device, an idle resident, one that is leaving, and a model that waits."""
+    use = DeviceUse("CPU", "cpu", "host memory", 8_000, 5_000, 7_000, 700, 300, 650, 2_350, 0.5)
+    idle = Resident("chat.0@3", "chat", 0, "default", "resident", {"CPU": 500}, 2, idle_s=7.5)
+    leaving = Resident("old.0@1", "old", 0, "default", "leaving", {"CPU": 200}, pinned=True, idle_s=9.0)
+    waits = Reason("waiting_for_memory", "chat holds it.", "Wait.", "info")
+    fields: dict[str, object] = {
+        "limits": PoolLimits(budget_bytes=7_000),
+        "devices": (use,),
+        "residents": (idle, leaving),
+        "next_to_leave": ("chat.0@3",),
+        "waiting": (WaitingView("big", 1, 1, 3, 2.5, None, waits),),
+        "evictions": 4,
+    }
+    return PoolView(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def manifest(*access: AccessKey, listen: Listener | None = None) -> Manifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,20 @@ from typing import Any
 import pytest
 
 from framework.api.answers import PlanAnswer, RefusedInstance
-from framework.api.facts import as_running, in_pools, list_all_devices, list_engines
+from framework.api.facts import as_running, list_all_devices, list_engines
 from framework.engines.probe import CapabilityCache
-from framework.values.engine import EngineRef
+from framework.hardware.devices import DeviceList
+from framework.values.device import Device
+from framework.values.engine import EngineBinary, EngineRef
 from framework.values.manifest import Manifest
 from framework.values.plan import FitPlan
-from framework.values.reason import Failure
+from framework.values.reason import Failure, Reason
 from framework.values.request import PoolLimits
 from tests.api import samples
 
 SECRET = "secret-of-the-operator"
+REMOTE = Device("RPC0", "rpc", 9, 9, endpoint="b:1")
+AWAY = Reason("rpc_unreachable", "away", evidence={"endpoint": "a:1"})
 
 
 @pytest.fixture
@@ -60,11 +65,6 @@ async def test_a_probe_for_devices_gets_no_secret(
     assert SECRET not in seen.read_text()
 
 
-def test_a_device_that_no_pool_takes_belongs_to_none() -> None:
-    found = in_pools((samples.GPU, samples.CPU), (PoolLimits("host", ("cpu",)),))
-    assert [(device.name, device.pool) for device in found] == [("Vulkan0", None), ("CPU", "host")]
-
-
 STARTED_WITH = FitPlan(context=4096, budget_bytes={"CPU": 900}, fits=True)
 NOW = FitPlan(context=4096, budget_bytes={"CPU": 10}, fits=False)
 
@@ -73,20 +73,40 @@ NOW = FitPlan(context=4096, budget_bytes={"CPU": 10}, fits=False)
     ("instance", "expected"),
     [
         pytest.param({}, STARTED_WITH, id="runs-as-planned"),
-        pytest.param({"fingerprint": "0" * 64}, NOW, id="runs-otherwise"),
+        pytest.param({"asked": samples.request(n_ctx=512)}, NOW, id="runs-otherwise"),
         pytest.param({"pid": None}, NOW, id="does-not-run"),
     ],
 )
 def test_what_runs_keeps_the_memory_plan_it_was_started_with(
     instance: dict[str, Any], expected: FitPlan
 ) -> None:
-    started = samples.plan(fit=STARTED_WITH, fingerprint=instance.pop("fingerprint", "f" * 64))
+    started = samples.plan(instance.pop("asked", None), fit=STARTED_WITH)
     views = [samples.model("chat", samples.instance(plan=started, **instance))]
     answer = PlanAnswer(Path("serve.toml"), "a" * 64, instances=(samples.plan(fit=NOW),))
     assert as_running(answer, views).instances == (samples.plan(fit=expected),)
 
 
-def test_a_refused_plan_stays_refused_while_something_runs() -> None:
+def test_what_could_not_start_now_still_runs() -> None:
     refused = RefusedInstance(samples.request(), 0, Failure(samples.REASON))
     answer = PlanAnswer(Path("serve.toml"), "a" * 64, instances=(refused,))
-    assert as_running(answer, [samples.model("chat", samples.instance())]) == answer
+    running = [samples.model("chat", samples.instance())]
+    assert as_running(answer, running).instances == (samples.plan(),)
+    assert as_running(answer, []) == answer
+
+
+async def test_the_servers_of_all_pools_are_asked_in_the_order_of_the_manifest(declared: Manifest) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    async def ask(
+        _binary: EngineBinary, _environ: Mapping[str, str], /, *, rpc: Sequence[str] = ()
+    ) -> DeviceList:
+        asked.append(tuple(rpc))
+        return DeviceList((REMOTE, samples.CPU), (AWAY,))
+
+    pools = {
+        name: PoolLimits(name, devices) for name, devices in (("b", ("rpc://b:1",)), ("a", ("rpc://a:1",)))
+    }
+    answer = await list_all_devices(replace(declared, pools=pools), {}, ask)
+    assert asked == [("b:1", "a:1")]
+    assert [(device.name, device.pool) for device in answer.devices] == [("RPC0", "b"), ("CPU", None)]
+    assert answer.reasons == (AWAY,)

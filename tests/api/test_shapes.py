@@ -62,7 +62,8 @@ def test_plan_has_the_keys_of_the_specification() -> None:
     assert document.keys() == {"manifest", "inventory", "instances", "reasons"}
     assert document["manifest"] == {"path": "serve.toml", "sha256": "a" * 64}
     assert document["inventory"][0].keys() == {
-        "name", "kind", "total_bytes", "free_bytes", "pool", "description",
+        "name", "kind", "total_bytes", "free_bytes", "pool", "description", "endpoint", "uuid", "bus_id",
+        "unified", "same_as", "utilisation", "used_by_pid",
     }  # fmt: skip
     assert document["instances"][0].keys() == INSTANCE_PLAN_KEYS
 
@@ -76,6 +77,7 @@ def test_instance_plan_keeps_asked_and_granted_apart() -> None:
     assert document["granted"] == {
         "context": 4096, "slots": 4, "kv_cache": {"k": "q8_0", "v": "f16"}, "speculation": "ngram-mod",
         "offload": "auto", "devices": ["CPU"],
+        "placement": {"delegated": True, "split": "layer", "shares": {}},
     }  # fmt: skip
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from framework.api import shapes
-from framework.api.answers import DevicesAnswer
 from framework.reconcile.current import CurrentManifest
 from framework.values.instance import ExitInfo, State
-from framework.values.plan import Attempt, FitPlan, LaunchResult, MemoryLine
+from framework.values.plan import Attempt, FitPlan, LaunchResult
 from framework.values.problem import Problem
 from framework.values.reason import Failure
 from framework.values.request import LiveSettings, ModelSource, PoolLimits
@@ -39,8 +38,7 @@ PROBLEM = Problem("bad", "serve.toml", 3, 7, "models.x.slots", "must be a number
 def status(*models: Any, problems: tuple[Problem, ...] = ()) -> dict[str, Any]:
     current = CurrentManifest(samples.manifest(), samples.NOON, problems)
     views = models or (samples.model("chat", samples.instance()),)
-    devices = DevicesAnswer((samples.GPU, samples.CPU), sampled_at=samples.NOON)
-    return shapes.status_json("1.2.3", samples.NOON, current, views, devices)
+    return shapes.status_json("1.2.3", samples.NOON, current, views, [samples.pool()], samples.NOON)
 
 
 def as_json(value: Any) -> Any:
@@ -56,16 +54,19 @@ def test_status_has_the_keys_of_the_specification() -> None:
     assert document["devices_sampled_at"] == "2026-11-29T12:00:00.250Z"
     assert document["manifest"].keys() == {"path", "sha256", "loaded_at", "error", "warnings", "notices"}
     pool = document["pools"][0]
-    assert pool.keys() == {"name", "devices", "foreign_bytes", "residents"}
+    assert pool.keys() == {
+        "name", "limits", "devices", "foreign_bytes", "residents", "waiting", "evictions",
+    }  # fmt: skip
     assert pool["devices"][0].keys() == {
-        "name",
-        "total_bytes",
-        "free_bytes",
-        "planned_bytes",
-        "measured_bytes",
-    }
+        "name", "kind", "total_bytes", "free_bytes", "planned_bytes", "promised_bytes", "usable_bytes",
+        "measured_bytes", "foreign_bytes", "utilisation",
+    }  # fmt: skip
     assert pool["residents"][0].keys() == {
-        "model", "replica", "planned_bytes", "idle_s", "pinned", "next_to_evict",
+        "model", "replica", "instance", "holding", "planned_bytes", "bytes", "mapped_bytes", "grows_bytes", "inflight",
+        "idle_s", "priority", "pinned", "load", "next_to_evict", "eviction_order",
+    }  # fmt: skip
+    assert pool["waiting"][0].keys() == {
+        "model", "replica", "position", "requests", "waited_s", "eta_s", "reason",
     }  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def test_status_of_a_model_has_the_keys_of_the_specification() -> None:
         "name", "aliases", "source", "load", "state", "replacing", "queue", "instances",
         "display_name", "pool", "unload_after_s", "replicas", "removed", "stopped_by_command",
     }  # fmt: skip
-    assert document["queue"].keys() == {"waiting", "limit", "oldest_wait_s", "eta_s"}
+    assert document["queue"].keys() == {"waiting", "limit", "oldest_wait_s", "eta_s", "position"}
 
 
 def test_status_of_an_instance_has_the_keys_of_the_specification() -> None:
@@ -150,29 +151,41 @@ def test_a_model_says_what_its_page_says() -> None:
     assert (document["removed"], document["stopped_by_command"]) == (True, True)
 
 
-def test_a_resident_says_how_long_it_has_been_idle() -> None:
-    view = samples.model("chat", samples.instance(idle_s=7.5))
-    assert status(view)["pools"][0]["residents"][0]["idle_s"] == 7.5
+def test_a_pool_tells_its_limits_and_what_is_on_its_devices() -> None:
+    pool = as_json(status())["pools"][0]
+    assert pool["limits"] == {
+        "devices": ["auto"], "fill": 0.97, "budget_bytes": 7000, "reserve_bytes": 0, "evict": "idle",
+        "offload": "allow",
+    }  # fmt: skip
+    device = pool["devices"][0]
+    assert (device["planned_bytes"], device["promised_bytes"], device["measured_bytes"]) == (700, 300, 650)
+    assert (device["usable_bytes"], device["foreign_bytes"], pool["foreign_bytes"]) == (7000, 2350, 2350)
+    assert pool["evictions"] == 4
 
 
-def fitted(**bytes_by_device: int) -> FitPlan:
-    """A memory plan with weights on these devices, and as much again that only grows later."""
-    lines = [MemoryLine(name, "weights", size, "computed") for name, size in bytes_by_device.items()]
-    later = [replace(line, label="prompt_cache", grows=True) for line in lines]
-    return FitPlan((*lines, *later), total_bytes=bytes_by_device, context=4096)
+def test_a_resident_says_what_it_holds_and_when_it_leaves() -> None:
+    idle, leaving = as_json(status())["pools"][0]["residents"]
+    assert (idle["planned_bytes"], idle["bytes"], idle["idle_s"]) == (500, {"CPU": 500}, 7.5)
+    assert (idle["next_to_evict"], idle["eviction_order"], idle["priority"]) == (True, 1, 2)
+    assert (leaving["next_to_evict"], leaving["eviction_order"], leaving["pinned"]) == (False, None, True)
+    assert leaving["idle_s"] is None
 
 
-def test_planned_bytes_are_what_residents_hold_from_their_start() -> None:
-    planned = samples.plan(fit=fitted(Vulkan0=500, CPU=70))
-    pool = status(samples.model("chat", samples.instance(plan=planned)))["pools"][0]
-    assert pool["residents"][0]["planned_bytes"] == 570
-    assert {device["name"]: device["planned_bytes"] for device in pool["devices"]}["CPU"] == 70
+def test_what_nobody_can_tell_of_a_device_is_null() -> None:
+    unknown = replace(samples.pool().devices[0], measured_bytes=None, foreign_bytes=None, utilisation=None)
+    pool = as_json(shapes.pool_json(samples.pool(devices=(samples.pool().devices[0], unknown))))
+    assert pool["foreign_bytes"] is None
+    assert [device["measured_bytes"] for device in pool["devices"]] == [650, None]
+    assert as_json(shapes.pool_json(samples.pool(devices=())))["foreign_bytes"] is None
 
 
-def test_planned_bytes_are_not_known_where_a_resident_was_not_planned() -> None:
-    pool = status(samples.model("chat", samples.instance(plan=samples.plan(fit=FitPlan()))))["pools"][0]
-    assert pool["residents"][0]["planned_bytes"] is None
-    assert {device["planned_bytes"] for device in pool["devices"]} == {None}
+def test_a_model_that_waits_for_memory_has_its_place_and_reason() -> None:
+    waiting = as_json(status())["pools"][0]["waiting"][0]
+    assert (waiting["model"], waiting["position"], waiting["requests"]) == ("big", 1, 3)
+    assert waiting["eta_s"] is None
+    assert waiting["reason"]["code"] == "waiting_for_memory"
+    queue = replace(samples.model("chat").queue, position=2)
+    assert shapes.queue_json(queue)["position"] == 2
 
 
 @pytest.mark.parametrize(

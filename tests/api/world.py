@@ -35,6 +35,7 @@ from framework.values.engine import EngineRef
 from framework.values.event import Event
 from framework.values.instance import ModelView, State
 from framework.values.manifest import AccessKey, Listener
+from framework.values.pool import PoolView
 from framework.values.problem import Problem
 from framework.values.reason import Failure, Reason
 from tests.api import samples
@@ -58,6 +59,9 @@ class RecordingFleet:
 
     def view(self, model_id: str) -> ModelView | None:
         return self.models.get(model_id)
+
+    def pools(self) -> tuple[PoolView, ...]:
+        return (samples.pool(),)
 
     def resolve(self, name: str) -> str | None:
         for model_id, view in self.models.items():

@@ -8,13 +8,13 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from framework.dashboard.urls import model_url
-from framework.values.instance import State
+from framework.values.instance import QueueView, State
 from framework.values.reason import Reason
 from tests.browser.site import serve
 from tests.browser.visitor import is_live, overflow_px, visit
-from tests.dashboard import fits, samples
+from tests.dashboard import fits, pool_samples, samples
 from tests.dashboard.fake_system import FakeSystem, make_system
-from tests.dashboard.renders import PROBLEM, planned
+from tests.dashboard.renders import PROBLEM, hostile_pool, planned
 from tests.dashboard.samples import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -64,6 +64,21 @@ def hostile() -> FakeSystem:
     return system
 
 
+def pooled() -> FakeSystem:
+    """Pools with every kind of resident and a queue, and a page of a model that waits."""
+    waits = samples.model("big-one", State.PENDING, queue=QueueView(3, 16, 4.2, 11.7, position=1))
+    system = make_system(samples.model(), samples.model("chat"), samples.model("remote"), waits)
+    system.fleet.show(*pool_samples.all_pools())
+    return system
+
+
+def hostile_pools() -> FakeSystem:
+    """Hostile text in names of pools, devices and models, and in reasons."""
+    system = hostile()
+    system.fleet.show(*map(hostile_pool, HOSTILE))
+    return system
+
+
 def crowded() -> FakeSystem:
     """300 models, one of them with 64 slots."""
     asked = samples.request("wide", slots=64)
@@ -88,6 +103,10 @@ PAGES: list[tuple[str, Callable[[], FakeSystem], str]] = [
     ("model-64-slots", crowded, "/models/wide"),
     ("model-hostile-markup", hostile, model_url(HOSTILE[0])),
     ("model-hostile-length", hostile, model_url(HOSTILE[5])),
+    ("model-that-waits-for-memory", pooled, "/models/big-one"),
+    ("pools", pooled, "/pools"),
+    ("pools-hostile", hostile_pools, "/pools"),
+    ("pools-empty", make_system, "/pools"),
     ("events", ordinary, "/events"),
     ("events-hostile", hostile, "/events"),
     ("events-empty", make_system, "/events"),
@@ -135,3 +154,17 @@ async def test_a_page_without_the_fetched_scripts_still_reads_and_refreshes(chro
         system.fleet.put(samples.model(state=State.STOPPED))
         await page.get_by_role("link", name="Refresh").click()
         await expect(page.locator("tbody").first).to_contain_text("Not loaded")
+
+
+async def test_a_model_is_unloaded_from_its_pool_by_keyboard_alone(chromium: Browser) -> None:
+    system = pooled()
+    async with serve(system) as url, visit(chromium, width=360) as page:
+        await page.goto(f"{url}/pools")
+        await is_live(page)
+        button = page.get_by_role("button", name="Unload chat")
+        await button.focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#notice")).to_contain_text("unload of chat accepted")
+        system.fleet.show(pool_samples.pool())
+        await expect(page.locator("#pools")).to_contain_text("No model holds memory here.")
+    assert system.fleet.asked == [("unload", "chat", "drain", "dashboard")]

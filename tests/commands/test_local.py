@@ -136,6 +136,14 @@ def test_engine_that_is_missing_ends_with_1(paddock: Paddock, place: Path) -> No
     assert "no/such/engine" in paddock("engines").out
 
 
+def test_devices_show_their_pool_and_where_they_are(paddock: Paddock, place: Path, engine: Path) -> None:
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('\n[pools.far]\ndevices = ["rpc://127.0.0.1:9"]\n')
+    ended = paddock("devices", "--json")
+    assert [reason["code"] for reason in ended.json["reasons"]] == ["rpc_unreachable"]
+    assert "127.0.0.1:9" in paddock("devices").out
+
+
 def test_devices_end_with_host_memory(paddock: Paddock, engine: Path) -> None:
     devices = paddock("devices", "--json").json["devices"]
     assert devices[-1]["name"] == "CPU"

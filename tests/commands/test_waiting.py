@@ -89,3 +89,9 @@ def test_progress_is_told_in_steps() -> None:
 def test_draining_tells_how_many_requests_are_left() -> None:
     assert describe(model(State.DRAINING, inflight=3)) == "draining, 3 requests in flight"
     assert describe(model(State.DRAINING, inflight=1)) == "draining, 1 request in flight"
+
+
+def test_a_model_that_waits_for_memory_says_its_place() -> None:
+    document = model(State.PENDING)
+    waits = {**document, "queue": {**document["queue"], "position": 2}}
+    assert describe(waits) == "pending, number 2 of those that wait for memory"

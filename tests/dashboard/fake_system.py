@@ -27,6 +27,7 @@ from framework.values.device import Device
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import AccessKey, Listener, Manifest
+from framework.values.pool import PoolView
 from framework.values.request import ModelSource
 from tests.dashboard.samples import GIB, NOW
 
@@ -49,12 +50,16 @@ class FakeFleet:
     models: dict[str, ModelView] = field(default_factory=dict)
     logs: dict[tuple[str, int], LogBuffer] = field(default_factory=dict)
     asked: list[tuple[str, str, str, str]] = field(default_factory=list)
+    memory: tuple[PoolView, ...] = ()
 
     def views(self) -> tuple[ModelView, ...]:
         return tuple(self.models.values())
 
     def view(self, model_id: str) -> ModelView | None:
         return self.models.get(model_id)
+
+    def pools(self) -> tuple[PoolView, ...]:
+        return self.memory
 
     def resolve(self, name: str) -> str | None:
         if name in self.models:
@@ -76,6 +81,11 @@ class FakeFleet:
     def put(self, *views: ModelView) -> None:
         """Show these models from now on, in addition to the others."""
         self.models.update({view.request.id: view for view in views})
+        self.changes.mark()
+
+    def show(self, *pools: PoolView) -> None:
+        """Show these pools from now on."""
+        self.memory = pools
         self.changes.mark()
 
     def remove(self, model_id: str) -> None:

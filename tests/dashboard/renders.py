@@ -16,6 +16,7 @@ from framework.dashboard.pages.events import EventQuery, EventsPage, events_frag
 from framework.dashboard.pages.log import LogQuery, log_fragment, log_view
 from framework.dashboard.pages.model import ModelPage, body_fragment, body_of, gone_fragment
 from framework.dashboard.pages.overview import OverviewPage, overview_fragments, summary_of, table_of
+from framework.dashboard.pages.pools import PoolsPage, pool_sections, pools_fragments
 from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_fragment, banner_of
 from framework.dashboard.session_pages import SignInPage
 from framework.dashboard.templating import Templates
@@ -23,12 +24,14 @@ from framework.dashboard.updates import Fragment
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogLine
 from framework.values.event import Event
-from framework.values.instance import InstanceView, ModelView, State
+from framework.values.instance import InstanceView, ModelView, QueueView, State
 from framework.values.manifest import Manifest
 from framework.values.plan import FitPlan
+from framework.values.pool import PoolView, WaitingView
 from framework.values.problem import Problem
 from framework.values.reason import Reason
-from tests.dashboard import fits, samples
+from framework.values.request import PoolLimits
+from tests.dashboard import fits, pool_samples, samples
 from tests.dashboard.fake_system import DEVICES, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
 
@@ -78,22 +81,33 @@ def shell(section: Section = "overview", *problems: Problem, **fields: object) -
 
 def overview(*views: ModelView, events: tuple[Event, ...] = (), **frame: object) -> OverviewPage:
     """The overview of these models."""
+    listed = DevicesAnswer(DEVICES, (samples.CONTEXT_CUT,), samples.NOW)
     return OverviewPage(
         shell("overview", live_url="/live?page=overview", **frame),
         summary_of(views, None, manifest()),
         table_of(views, None, "serve.toml"),
-        device_list_of(DevicesAnswer(DEVICES, (samples.CONTEXT_CUT,), samples.NOW)),
+        device_list_of(listed, [pool_samples.gpu_pool()]),
         RecentEvents(newest_first(events), "/events", names_models=True),
     )
 
 
-def model_page(view: ModelView, *lines: str, text: str = "", replicas: int = 1) -> ModelPage:
+def pools_page(*pools: PoolView, reasons: tuple[Reason, ...] = (), listed: bool = True) -> PoolsPage:
+    """The page of these pools."""
+    names = dict.fromkeys(one.model for pool in pools for one in pool.residents)
+    answer = DevicesAnswer(DEVICES, reasons, samples.NOW if listed else None)
+    sections = pool_sections(pools, [samples.model(name) for name in names], answer)
+    return PoolsPage(shell("pools", live_url="/live?page=pools"), sections)
+
+
+def model_page(
+    view: ModelView, *lines: str, text: str = "", replicas: int = 1, waiting: WaitingView | None = None
+) -> ModelPage:
     """The page of a model."""
     log = log_view(
         view.request.id, [LogLine(n, line) for n, line in enumerate(lines, 1)], LogQuery(text), replicas
     )
     recent = RecentEvents(newest_first([samples.event(1)]), "/events", names_models=False)
-    return ModelPage(shell("model", live_url="/live?page=model"), body_of(view, recent), log)
+    return ModelPage(shell("model", live_url="/live?page=model"), body_of(view, recent, waiting), log)
 
 
 def all_pages() -> Iterator[tuple[str, Page]]:
@@ -134,6 +148,11 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     yield "manifest-with-warnings", Page("overview.html", warned)
     for view in everything:
         yield f"model-{view.request.id}", Page("model.html", model_page(view, "a line"))
+    waits = samples.model(state=State.PENDING, queue=QueueView(3, 16, 4.2, 11.7, position=1))
+    yield "model-that-waits", Page("model.html", model_page(waits, waiting=pool_samples.waiting()))
+    yield "pools", Page("pools.html", pools_page(*pool_samples.all_pools(), reasons=(samples.CONTEXT_CUT,)))
+    yield "pools-for-viewers", Page("pools.html", pools_page(*pool_samples.all_pools()), WATCHER)
+    yield "pools-not-listed-yet", Page("pools.html", pools_page(pool_samples.pool(devices=()), listed=False))
     yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)
     yield (
         "model-log-search-finds-nothing",
@@ -173,10 +192,21 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
         for view in views:
             page = replace(model_page(view, text, text=text), shell=shell("model", title=text))
             yield f"model-{view.state}-{number}", Page("model.html", page)
+        yield f"pools-{number}", Page("pools.html", pools_page(hostile_pool(text), reasons=(reason,)))
         for name, template, value in hostile_file_pages(shell("files", title=text), text):
             yield f"{name}-{number}", Page(template, value)
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)
         yield f"events-{number}", Page("events.html", listed)
+
+
+def hostile_pool(text: str) -> PoolView:
+    """A pool with this text wherever a text can come from outside."""
+    return pool_samples.pool(
+        limits=PoolLimits(text, (text,)),
+        devices=(pool_samples.use(text, description=text),),
+        residents=(pool_samples.resident(text, bytes={text: 1}),),
+        waiting=(pool_samples.waiting(text, reason=Reason("a_code", text, text, "error", {text: text})),),
+    )
 
 
 def all_fragments() -> Iterator[Fragment]:
@@ -202,6 +232,8 @@ def retrying() -> InstanceView:
 def _fragments_of(value: object) -> tuple[Fragment, ...]:
     if isinstance(value, OverviewPage):
         return overview_fragments(value)
+    if isinstance(value, PoolsPage):
+        return pools_fragments(value.pools)
     if isinstance(value, ModelPage):
         return (body_fragment(value.body), log_fragment(value.log))
     return events_fragments(value) if isinstance(value, EventsPage) else ()

@@ -20,7 +20,7 @@ from framework.dashboard.live_sources import source_of, tag_now
 from framework.values.instance import LoadProgress, QueueView, State
 from framework.values.manifest import AccessKey
 from framework.values.reason import Reason
-from tests.dashboard import samples
+from tests.dashboard import pool_samples, samples
 from tests.dashboard.client import browser, page
 from tests.dashboard.fake_system import STATIC, TEMPLATES, FakeSystem, make_system, set_access
 from tests.dashboard.html import Element, parse
@@ -195,6 +195,26 @@ async def test_progress_is_looked_at_though_nobody_says_that_it_moved() -> None:
         system.fleet.models["smollm2"] = replace(view, instances=instances)
         (head,) = await stream.next()
     assert "about 7 s left" in head.text
+
+
+async def test_a_pool_that_changes_sends_its_part() -> None:
+    system = make_system(samples.model(), devices=())
+    system.fleet.show(pool_samples.gpu_pool())
+    async with listening(system, {"page": "pools"}) as stream:
+        system.fleet.show(replace(pool_samples.gpu_pool(), waiting=()))
+        (part,) = await stream.next_ids()
+    assert part.endswith("-waiting")
+
+
+async def test_who_waits_for_memory_is_looked_at_though_nobody_says_that_time_passed() -> None:
+    waits = samples.model(state=State.PENDING, queue=QueueView(1, 16, 1.0, 9.0, position=1))
+    system = make_system(waits, devices=())
+    system.fleet.show(pool_samples.gpu_pool())
+    async with listening(system, {"page": "pools"}, pace=Pace(0.0, 60.0, look_s=0.01)) as stream:
+        later = (pool_samples.waiting(waited_s=8.0),)
+        system.fleet.memory = (replace(pool_samples.gpu_pool(), waiting=later),)
+        (part,) = await stream.next()
+    assert "for 8 s" in part.text
 
 
 async def test_many_changes_in_a_moment_are_one_update() -> None:

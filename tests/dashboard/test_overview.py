@@ -124,12 +124,13 @@ def test_a_new_model_sends_the_table() -> None:
 
 def test_a_device_shows_how_much_of_it_is_taken() -> None:
     devices = device_list_of(DevicesAnswer((Device("CUDA0", "gpu", 1000, 250),), sampled_at=samples.NOW))
-    assert [(row.name, row.kind, row.used_share) for row in devices.rows] == [("CUDA0", "GPU", 0.75)]
+    assert [(row.name, row.kind) for row in devices.rows] == [("CUDA0", "GPU")]
+    assert [part.width_share for part in devices.rows[0].bar.segments] == [0.75]
 
 
 def test_a_device_of_unknown_size_is_not_full() -> None:
     devices = device_list_of(DevicesAnswer((Device("CUDA0", "gpu", 0, 0),), sampled_at=samples.NOW))
-    assert devices.rows[0].used_share == 0.0
+    assert devices.rows[0].bar.segments == ()
 
 
 def test_before_the_first_answer_no_device_is_claimed() -> None:

@@ -22,7 +22,15 @@ from tests.dashboard.samples import HOSTILE
 
 NAMES = [pytest.param(name, id=f"hostile-{number}") for number, name in enumerate(HOSTILE)]
 KEY = AccessKey("laptop", sha256(b"secret").hexdigest(), dashboard="operate")
-PATHS = ["/", "/events", "/models/smollm2", "/models/unknown", "/live?page=nothing", "/static/app.css"]
+PATHS = [
+    "/",
+    "/pools",
+    "/events",
+    "/models/smollm2",
+    "/models/unknown",
+    "/live?page=nothing",
+    "/static/app.css",
+]
 
 
 def system(**fields: Any) -> Any:
@@ -44,7 +52,7 @@ def test_the_policy_allows_no_inline_code_and_no_frame() -> None:
     assert "frame-ancestors 'none'" in CONTENT_SECURITY_POLICY
 
 
-@pytest.mark.parametrize("path", ["/", "/events", "/models/smollm2", "/models/unknown"])
+@pytest.mark.parametrize("path", ["/", "/pools", "/events", "/models/smollm2", "/models/unknown"])
 async def test_pages_are_kept_nowhere_and_vary_by_who_asks(path: str) -> None:
     async with browser(system()) as client:
         headers = (await client.get(path)).headers

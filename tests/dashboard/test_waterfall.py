@@ -10,9 +10,9 @@ from framework.dashboard.pages.model import sections_of
 from framework.dashboard.pages.waterfall import MemorySection, Waterfall, memory_section
 from framework.values.instance import State
 from framework.values.plan import FitPlan
-from tests.dashboard import fits, samples
+from tests.dashboard import fits, pool_samples, samples
 from tests.dashboard.html import Element, parse
-from tests.dashboard.renders import OPERATOR, model_page, planned, templates
+from tests.dashboard.renders import OPERATOR, model_page, planned, pools_page, templates
 from tests.dashboard.samples import GIB, MIB
 
 
@@ -155,9 +155,13 @@ def test_how_a_number_is_known_is_a_pattern_and_a_word() -> None:
 
 
 def test_every_pattern_that_is_used_is_defined() -> None:
-    tree = parse(templates().page("model.html", model_page(planned("m", fits.ON_TWO)), OPERATOR))
-    fills = {e.attributes["fill"] for e in tree.all() if e.attributes.get("fill", "").startswith("url(#")}
-    defined = {f"url(#{pattern.attributes['id']})" for pattern in tree.all("pattern")}
+    pages = [
+        parse(templates().page("model.html", model_page(planned("m", fits.ON_TWO)), OPERATOR)),
+        parse(templates().page("pools.html", pools_page(pool_samples.gpu_pool()), OPERATOR)),
+    ]
+    fills = {e.attributes.get("fill", "") for tree in pages for e in tree.all()}
+    fills = {fill for fill in fills if fill.startswith("url(#")}
+    defined = {f"url(#{pattern.attributes['id']})" for pattern in pages[0].all("pattern")}
     assert fills == defined
 
 

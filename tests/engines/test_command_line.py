@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from framework.engines.command_line import LineInputs, build_sections, fill_line
+from framework.engines.command_line import Directions, LineInputs, build_sections, fill_line
 from framework.values.engine import Capabilities
 from framework.values.reason import Refused
 from tests.engines.requests import a_request, caps_with, real_caps
@@ -67,7 +67,8 @@ def test_manual_mode_with_a_context_keeps_it() -> None:
 
 
 def test_fixed_layers_switch_the_fit_step_off() -> None:
-    found = sections(memory_mode="manual", gpu_layers=20, tensor_split=(3.0, 1.5), line={"cpu_moe": 5})
+    line = {"cpu_moe": 5, "tensor_split": (3.0, 1.5)}
+    found = sections(memory_mode="manual", gpu_layers=20, line=line)
     assert found["placement"] == (
         *("--gpu-layers", "20", "--fit", "off"),
         *("--n-cpu-moe", "5", "--tensor-split", "3,1.5"),
@@ -199,3 +200,35 @@ def test_placeholders_in_the_users_own_tokens_stay() -> None:
     line = build_sections(LineInputs(request, real_caps(), ENTRY, Path("{template}"), slots=1))
     filled = fill_line(line, port=1, template_path=Path("/t"))
     assert (filled[2], filled[-1]) == ("{template}", "{port}")
+
+
+def test_a_directed_launch_names_servers_devices_layers_experts_and_shares() -> None:
+    way = Directions(("RPC0", "CUDA0"), ("10.0.0.1:50052",), layers=33, experts=4, shares=(10, 23))
+    found = sections(n_ctx=8000, line={"directions": way})
+    assert " ".join(found["placement"]) == (
+        "--rpc 10.0.0.1:50052 --device RPC0,CUDA0 --gpu-layers 33 --fit off --n-cpu-moe 4"
+        " --tensor-split 10,23"
+    )
+    assert found["context"] == ("-c", "8000")
+    assert found.keys().isdisjoint({"fit-ctx", "fit-target", "prompt-cache"})
+
+
+def test_tensors_are_divided_without_shares_where_they_are_equal() -> None:
+    way = Directions(("CUDA0", "CUDA1"), layers=33, tensor=True)
+    placement = " ".join(sections(line={"directions": way})["placement"])
+    assert placement == "--device CUDA0,CUDA1 --gpu-layers 33 --fit off --split-mode tensor"
+
+
+def test_a_launch_without_devices_stays_in_host_memory() -> None:
+    found = sections(line={"directions": Directions(layers=0)})
+    assert found["placement"] == ("--device", "none", "--fit", "off")
+
+
+def test_devices_alone_leave_the_layers_to_the_fit_step() -> None:
+    found = sections(line={"directions": Directions(("CUDA1",))})
+    assert found["placement"] == ("--device", "CUDA1", "--fit", "on")
+
+
+def test_a_prompt_cache_gets_its_limit() -> None:
+    found = sections(line={"directions": Directions(("CUDA0",), layers=33, cache_ram_mib=0)})
+    assert found["prompt-cache"] == ("--cache-ram", "0")

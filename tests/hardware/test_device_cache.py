@@ -6,10 +6,12 @@ import asyncio
 import os
 from pathlib import Path
 
-from framework.hardware.device_cache import FRESH_S, WITHOUT_GPUS_S, DeviceCache
+from framework.hardware.device_cache import FRESH_S, LASTING_S, DeviceCache
 from framework.hardware.devices import DeviceList
+from framework.hardware.remote import SERVER_TIMEOUT_S
 from framework.values.engine import EngineBinary
 from tests.engines.programs import program
+from tests.support.waiting import eventually
 
 ENV = {"PATH": os.environ["PATH"]}
 GPU_LINE = "echo '  CUDA0: card (100 MiB, 50 MiB free)'"
@@ -28,18 +30,18 @@ class Clock:
 class Counted:
     """An engine that counts how often it was asked, and a cache of its answers."""
 
-    def __init__(self, directory: Path, body: str) -> None:
+    def __init__(self, directory: Path, body: str, *, server_timeout_s: float = SERVER_TIMEOUT_S) -> None:
         self._asked = directory / "asked"
         self.binary: EngineBinary = program(directory, f"echo x >> {self._asked}; {body}")
         self.clock = Clock()
-        self.cache = DeviceCache(clock=self.clock)
+        self.cache = DeviceCache(clock=self.clock, server_timeout_s=server_timeout_s)
 
     async def ask(self, environ: dict[str, str] = ENV, *rpc: str) -> DeviceList:
         return await self.cache.get(self.binary, environ, rpc=rpc)
 
     @property
     def times(self) -> int:
-        return len(self._asked.read_text().splitlines())
+        return len(self._asked.read_text().splitlines()) if self._asked.exists() else 0
 
 
 async def test_starts_that_come_together_share_one_list(tmp_path: Path) -> None:
@@ -60,10 +62,10 @@ async def test_what_is_free_is_asked_anew_after_some_seconds(tmp_path: Path) -> 
 async def test_that_there_is_no_gpu_holds_for_longer(tmp_path: Path) -> None:
     engine = Counted(tmp_path, "true")
     await engine.ask()
-    engine.clock.now_s = WITHOUT_GPUS_S - 1
+    engine.clock.now_s = LASTING_S - 1
     await engine.ask()
     assert engine.times == 1
-    engine.clock.now_s = WITHOUT_GPUS_S
+    engine.clock.now_s = LASTING_S
     await engine.ask()
     assert engine.times == 2
 
@@ -105,3 +107,67 @@ async def test_one_who_gives_up_leaves_the_others_their_answer(tmp_path: Path) -
     await asyncio.sleep(0)
     first.cancel()
     assert (await second).devices[0].name == "CUDA0"
+
+
+SERVER = """[ "$1" = --rpc ] && echo "  RPC0: $2 (100 MiB, 100 MiB free)"; exit 0"""
+
+
+async def test_a_server_that_an_instance_holds_is_not_asked_and_is_as_it_was(tmp_path: Path) -> None:
+    engine = Counted(tmp_path, SERVER)
+    await engine.ask(ENV, "a:1")
+    assert engine.times == 2
+    engine.cache.held = lambda: {"a:1"}
+    engine.clock.now_s = FRESH_S
+    found = await engine.cache.get_anew(engine.binary, ENV, rpc=("a:1",))
+    assert engine.times == 3  # this machine alone
+    assert [device.name for device in found.devices] == ["RPC0", "CPU"]
+
+
+async def test_a_server_that_was_held_from_the_start_is_not_known(tmp_path: Path) -> None:
+    engine = Counted(tmp_path, SERVER)
+    engine.cache.held = lambda: {"a:1"}
+    found = await engine.ask(ENV, "a:1")
+    reason = found.why_not("a:1")
+    assert reason is not None
+    assert reason.code == "rpc_busy"
+
+
+async def test_each_server_is_a_question_of_its_own(tmp_path: Path) -> None:
+    engine = Counted(tmp_path, SERVER)
+    await engine.ask(ENV, "a:1")
+    found = await engine.ask(ENV, "b:1", "a:1")
+    assert engine.times == 3
+    assert [(device.name, device.endpoint) for device in found.devices[:2]] == [
+        ("RPC0", "b:1"),
+        ("RPC1", "a:1"),
+    ]
+
+
+async def test_a_server_that_hung_is_left_alone_however_fresh_an_answer_is_wanted(tmp_path: Path) -> None:
+    engine = Counted(tmp_path, "[ $1 = --rpc ] && exec sleep 60", server_timeout_s=0.3)
+    await engine.ask(ENV, "a:1")
+    asked = engine.times
+    engine.clock.now_s = LASTING_S - 1
+    found = await engine.cache.get(engine.binary, ENV, rpc=("a:1",), max_age_s=LASTING_S)
+    assert engine.times == asked
+    assert found.why_not("a:1") is not None
+
+
+async def test_an_answer_may_be_as_old_as_is_said(tmp_path: Path) -> None:
+    engine = Counted(tmp_path, GPU_LINE)
+    await engine.ask()
+    engine.clock.now_s = 2.0
+    await engine.cache.get(engine.binary, ENV, max_age_s=2.5)
+    assert engine.times == 1
+    await engine.cache.get(engine.binary, ENV, max_age_s=1.5)
+    assert engine.times == 2
+
+
+async def test_a_start_waits_until_no_question_is_on_its_way(tmp_path: Path) -> None:
+    answered = tmp_path / "answered"
+    engine = Counted(tmp_path, f'[ "$1" = --rpc ] && sleep 0.3 && touch {answered}; exit 0')
+    asking = asyncio.create_task(engine.ask(ENV, "a:1"))
+    await eventually(lambda: engine.times == 2)
+    await engine.cache.until_quiet({"a:1", "never asked"})
+    assert answered.exists()
+    await asking

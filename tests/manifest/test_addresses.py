@@ -88,13 +88,35 @@ def test_everything_else_may_be_reached_by_others(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["auto", "cpu", "CUDA0", "Vulkan12", "rpc://10.0.0.7:50052", "rpc://[::1]:1"], ids=repr
+    "name",
+    ["auto", "cpu", "CUDA0", "Vulkan12", "rpc://10.0.0.7:50052", "rpc://[::1]:1"]
+    + ["GPU-5f1c9a40-1111-2222-3333-444455556666", "MIG-GPU-5f1c/1/0"],
+    ids=repr,
 )
-def test_devices_are_names_or_remote_addresses(name: str) -> None:
+def test_devices_are_names_uuids_or_remote_addresses(name: str) -> None:
     assert parse_device(name) == name
 
 
-@pytest.mark.parametrize("value", ["", "0", "CUDA 0", "rpc://", "rpc://host", "a,b", 0, None, []], ids=repr)
+@pytest.mark.parametrize(
+    ("written", "device"),
+    [("CPU", "cpu"), ("Auto", "auto"), ("rpc://LocalHost:50052", "rpc://localhost:50052")],
+)
+def test_one_device_has_one_spelling(written: str, device: str) -> None:
+    assert parse_device(written) == device
+
+
+@pytest.mark.parametrize("name", ["RPC0", "rpc1", "RPC"])
+def test_a_remote_device_is_named_by_its_address_because_numbers_move(name: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse_device(name)
+    assert "rpc://127.0.0.1:50052" in caught.value.must_be
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "0", "CUDA 0", "GPU-", "GPU-a b", "rpc://", "rpc://host", "rpc://a,b:1", "a,b", 0, None, []],
+    ids=repr,
+)
 def test_anything_else_is_no_device(value: Any) -> None:
     with pytest.raises(BadValue):
         parse_device(value)

@@ -21,19 +21,7 @@ REFUSED = {
         "on_exit": '"keep"',
     },
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
-    "engines": {
-        "kind": '"native"',
-        "system_rocm": '"auto"',
-        "datacenter_tuning": "true",
-    },
-    "pools": {
-        "devices": '["CUDA0"]',
-        "fill": "0.9",
-        "budget": '"20GiB"',
-        "reserve": '"1GiB"',
-        "evict": '"idle"',
-        "offload": '"allow"',
-    },
+    "engines": {"kind": '"native"', "system_rocm": '"auto"'},
     "speculation": {
         "mode": '"mtp"',
         "draft": '"d.gguf"',
@@ -45,12 +33,9 @@ REFUSED = {
         "yield_watch": '"report"',
     },
     "models": {
-        "pin": "true",
         "slot_state": '"save"',
         "on_drift": '"report"',
         "overflow_to": '"m"',
-        "placement.devices": '["CUDA0"]',
-        "placement.split": '"tensor"',
         "voice_format": '"{voice}: {text}"',
         "transcription": '"http://127.0.0.1:9000"',
     },
@@ -95,8 +80,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
         ("server", "on_exit", '"stop"'),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
-        ("pools", "devices", '["auto"]'),
-        ("pools", "devices", '["cpu"]'),
         ("speculation", "mode", '"auto"'),
         ("speculation", "mode", '"off"'),
         ("speculation", "mode", "false"),
@@ -104,10 +87,8 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
         ("speculation", "mode", '"NGRAM-simple"'),
         ("speculation", "loop_guard", '"off"'),
         ("speculation", "yield_watch", '"off"'),
-        ("models", "pin", "false"),
         ("models", "slot_state", '"off"'),
         ("models", "slot_state", '{ mode = "off" }'),
-        ("models", "placement.split", '"layer"'),
     ],
 )
 def test_what_happens_anyway_may_be_written(table: str, key: str, value: str) -> None:
@@ -121,13 +102,6 @@ def test_drafting_with_another_model_is_refused_however_it_is_spelled(mode: str)
     assert table_with("speculation", "mode", f'"{mode}"').codes == ["not_available_yet"]
 
 
-@pytest.mark.parametrize(
-    "devices", ['["cpu", "auto"]', '["auto", "CUDA0"]', '["rpc://10.0.0.1:50052"]', '["Vulkan0"]']
-)
-def test_only_whole_pools_are_available(devices: str) -> None:
-    assert table_with("pools", "devices", devices).codes == ["not_available_yet"]
-
-
 @pytest.mark.parametrize("key", list(REFUSED["models"]))
 def test_the_defaults_are_no_way_round(key: str) -> None:
     assert read(f"[defaults]\n{key} = {REFUSED['models'][key]}\n{MODEL}").paths == [f"defaults.{key}"]
@@ -138,11 +112,8 @@ def test_the_defaults_are_no_way_round(key: str) -> None:
     [
         ("server", "request_log", '"verbose"', "bad_value"),
         ("access", "rate", '"5"', "bad_rate"),
-        ("pools", "fill", "97", "out_of_range"),
-        ("pools", "budget", "20", "unit_missing"),
         ("speculation", "depth", "0", "out_of_range"),
         ("models", "on_drift", '"ignore"', "bad_value"),
-        ("models", "placement.devices", '[""]', "bad_device"),
     ],
 )
 def test_its_syntax_is_checked_first(table: str, key: str, value: str, code: str) -> None:
@@ -165,11 +136,6 @@ COMPLETE_REFUSALS = [
     "access.laptop.concurrency",
     "access.laptop.tokens",
     "engines.default.system_rocm",
-    "engines.default.datacenter_tuning",
-    "pools.gpu.fill",
-    "pools.gpu.reserve",
-    "pools.gpu.evict",
-    "pools.gpu.offload",
     "speculation.steady.draft",
     "speculation.steady.depth",
     "speculation.steady.controller",
@@ -180,7 +146,6 @@ COMPLETE_REFUSALS = [
     "models.smollm2.overflow_to",
     "models.smollm2.slot_state",
     "models.smollm2.on_drift",
-    "models.smollm2.placement.devices",
 ]
 
 

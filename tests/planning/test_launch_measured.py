@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.planning.launch_measured import still_holds, with_measurement
+from framework.planning.launch_measured import by_outside_names, still_holds, with_measurement
 from framework.values.device import Device
 from framework.values.measurement import EngineChoice, MeasuredRow, Measurement
 from framework.values.plan import FitPlan, LaunchPlan, MemoryLine, Remedy, Section
@@ -107,3 +107,20 @@ def test_an_answer_about_a_device_that_is_gone_does_not_hold(plan: LaunchPlan) -
 def test_a_launch_that_nothing_changes_holds_whatever_is_free(tmp_path: Path) -> None:
     fixed = a_plan(program(tmp_path), FIT_OFF)
     assert still_holds(fixed, MEASURED, devices(1))
+
+
+def test_an_engine_that_was_shown_one_card_speaks_of_it_by_another_name(plan: LaunchPlan) -> None:
+    found = by_outside_names(MOVED, {"CUDA3": GPU})
+    assert [row.device for row in found.asked] == ["CUDA3", "CPU"]
+    assert found.choice is not None
+    assert {row.device for row in found.choice.table} == {"CUDA3", "CPU"}
+
+
+def test_the_ledger_gets_what_was_measured(plan: LaunchPlan) -> None:
+    found = with_measurement(plan, MEASURED)
+    assert found.placement.needs_bytes[GPU] == found.fit.needed_bytes(GPU)
+
+
+def test_what_was_decided_by_us_stays_said(plan: LaunchPlan) -> None:
+    decided = replace(plan, placement=replace(plan.placement, is_delegated=False))
+    assert codes(with_measurement(decided, MEASURED)) == ["layers_delegated", "context_fitted", "v_cache_f16"]

@@ -10,6 +10,10 @@ from framework.planning.line_settings import (
     FIT_MARGIN_BYTES,
     LEAST_FITTED_CONTEXT,
     LineSettings,
+    names_devices,
+    owns_placement,
+    owns_prompt_cache,
+    owns_slots,
     read_line,
 )
 from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
@@ -179,7 +183,7 @@ def test_types_of_speculation_add_up() -> None:
     assert line("--spec-type none,draft-mtp").draft is None
 
 
-@pytest.mark.parametrize("text", ["-ot exps=CPU", "--override-tensor a=b", "-sm tensor", "--split-mode row"])
+@pytest.mark.parametrize("text", ["-ot exps=CPU", "--override-tensor a=b", "-sm tensor"])
 def test_what_no_rule_follows_is_told(text: str) -> None:
     assert line(text).unplanned is not None
 
@@ -208,3 +212,32 @@ def test_no_line_is_too_odd_to_be_read(argv: list[str]) -> None:
 )
 def test_the_longest_draft_needs_room(text: str, drafted: int) -> None:
     assert line(text).cache.drafted == drafted
+
+
+def test_a_split_by_rows_names_its_main_gpu_and_leaves_nothing_to_the_fit_step() -> None:
+    found = line("--fit on --split-mode row --main-gpu 1")
+    assert (found.row_main, found.may_shorten, found.may_move, found.unplanned) == (1, False, False, None)
+
+
+def test_layers_have_no_main_gpu() -> None:
+    assert line("--fit on").row_main is None
+
+
+@pytest.mark.parametrize(
+    "text", ["-ngl 3", "--n-gpu-layers 3", "--rpc a:1", "-dev CUDA0", "--fit off", "-cmoe"]
+)
+def test_flags_that_say_where_things_go_are_the_users(text: str) -> None:
+    assert owns_placement(text.split(), {})
+
+
+@pytest.mark.parametrize("name", ["N_GPU_LAYERS", "DEVICE", "FIT", "TENSOR_SPLIT", "RPC"])
+def test_variables_that_say_where_things_go_are_the_users(name: str) -> None:
+    assert owns_placement((), {f"LLAMA_ARG_{name}": "1"})
+
+
+def test_other_flags_leave_the_place_to_planning() -> None:
+    text = "-c 4096 -ctk q8_0 --cache-ram 0 --parallel 2"
+    assert not owns_placement(text.split(), {})
+    assert not names_devices(text.split(), {})
+    assert owns_slots(text.split(), {})
+    assert owns_prompt_cache(text.split(), {})

@@ -4,40 +4,99 @@ from __future__ import annotations
 
 import pytest
 
-from framework.planning.pool_hardware import backend_of, hardware_of
+from framework.planning.pool_hardware import (
+    backend_of,
+    gpu_budget,
+    gpus_of,
+    gpus_on_line,
+    host_of,
+    is_host_pool,
+)
 from framework.values.device import Device
+from framework.values.reason import Reason, Refused
 from framework.values.request import PoolLimits
+from tests.engines.requests import a_request
 
-HOST = Device("CPU", "cpu", 8000, 5000)
+BIG_UUID = "GPU-5f1c"
 DEVICES = (
     Device("CUDA0", "gpu", 200, 100),
-    Device("CUDA1", "gpu", 200, 150),
-    Device("RPC0", "rpc", 90, 80),
-    HOST,
+    Device("CUDA1", "gpu", 400, 150, uuid=BIG_UUID),
+    Device("RPC0", "rpc", 90, 80, endpoint="a:1"),
+    Device("RPC1", "rpc", 90, 80, endpoint="b:1"),
+    Device("CPU", "cpu", 8000, 5000),
 )
+
+
+def names(pool: tuple[str, ...], picks: tuple[str, ...] | None = None) -> list[str]:
+    asked = a_request(pool=PoolLimits("p", pool), devices=picks)
+    return [device.name for device in gpus_of(DEVICES, asked)]
+
+
+def refusal(pool: tuple[str, ...], picks: tuple[str, ...] | None, *unlisted: Reason) -> Refused:
+    with pytest.raises(Refused) as caught:
+        gpus_of(DEVICES, a_request(pool=PoolLimits("p", pool), devices=picks), unlisted)
+    return caught.value
 
 
 @pytest.mark.parametrize(
-    ("pool", "on_line", "expected"),
+    ("pool", "expected"),
     [
-        pytest.param(("auto",), None, ["RPC0", "CUDA0", "CUDA1"], id="all-remote-ones-first"),
-        pytest.param(("cpu",), None, [], id="host-memory"),
-        pytest.param(("CUDA1",), None, ["CUDA1"], id="by-name"),
-        pytest.param(("auto",), (), [], id="the-line-says-none"),
-        pytest.param(("cpu",), ("CUDA1",), ["CUDA1"], id="the-line-has-the-last-word"),
+        pytest.param(("auto",), ["CUDA0", "CUDA1"], id="all-of-this-machine"),
+        pytest.param(("cpu",), [], id="host-memory"),
+        pytest.param(("CUDA1",), ["CUDA1"], id="by-name"),
+        pytest.param((BIG_UUID,), ["CUDA1"], id="by-uuid"),  # GP-01
+        pytest.param(("CUDA0", "rpc://b:1"), ["RPC1", "CUDA0"], id="remote-ones-come-first"),
     ],
 )
-def test_devices_of_a_pool(
-    pool: tuple[str, ...], on_line: tuple[str, ...] | None, expected: list[str]
+def test_devices_of_a_pool(pool: tuple[str, ...], expected: list[str]) -> None:
+    assert names(pool) == expected
+
+
+def test_a_pick_is_taken_out_of_the_pool() -> None:
+    assert names(("auto",), ("CUDA1",)) == ["CUDA1"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "picks", "missing"),
+    [
+        pytest.param(("auto",), ("CUDA1", "CUDA7"), ["CUDA7"], id="a-pick-that-is-not-there"),
+        pytest.param(("CUDA0",), ("CUDA1",), ["CUDA1"], id="a-pick-outside-the-pool"),
+        pytest.param(("CUDA5",), None, ["CUDA5"], id="a-pool-of-nothing"),
+    ],
+)
+def test_names_without_a_device_are_refused(
+    pool: tuple[str, ...], picks: tuple[str, ...] | None, missing: list[str]
 ) -> None:
-    found = hardware_of(DEVICES, PoolLimits("p", pool), on_line)
-    assert [gpu.name for gpu in found.gpus] == expected
+    failure = refusal(pool, picks).failure
+    assert (failure.reason.code, failure.retryable) == ("device_unmatched", False)
+    assert failure.reason.evidence["requested"] == missing
+
+
+def test_a_server_that_is_away_is_named_and_tried_again() -> None:
+    said = Reason("rpc_unreachable", "c:1 does not answer.", severity="error", evidence={"endpoint": "c:1"})
+    failure = refusal(("rpc://c:1",), None, said).failure
+    assert (failure.reason, failure.retryable) == (said, True)  # MN-07
+
+
+def test_a_server_about_which_nothing_is_known_is_named_as_well() -> None:
+    failure = refusal(("rpc://c:1",), None).failure
+    assert (failure.reason.code, failure.retryable) == ("rpc_unreachable", True)
+
+
+def test_a_line_names_devices_by_itself() -> None:
+    assert [device.name for device in gpus_on_line(DEVICES, ("CUDA0", "RPC1"))] == ["RPC1", "CUDA0"]
 
 
 def test_memory_comes_along() -> None:
-    found = hardware_of(DEVICES, PoolLimits(), ("CUDA0",))
-    assert (found.host_free_bytes, found.host_total_bytes) == (5000, 8000)
-    assert (found.gpus[0].free_bytes, found.gpus[0].total_bytes, found.gpus[0].backend) == (100, 200, "cuda")
+    found = gpu_budget(DEVICES[0])
+    assert (found.free_bytes, found.total_bytes, found.backend) == (100, 200, "cuda")
+    assert host_of(DEVICES) is DEVICES[-1]
+    assert host_of(DEVICES[:1]) is None
+
+
+@pytest.mark.parametrize(("names_", "expected"), [(("cpu",), True), (("auto",), False), (("CUDA0",), False)])
+def test_host_pools(names_: tuple[str, ...], *, expected: bool) -> None:
+    assert is_host_pool(PoolLimits("p", names_)) is expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 
 from framework.proxy.model_list import room_of
 from framework.proxy.routes import find_endpoint
+from framework.runtime.lease import LeaseRefused
 from framework.values.manifest import AccessKey
+from framework.values.reason import Reason
 from tests.dashboard import samples
 from tests.proxy.scripted_engine import USAGE, Call
 from tests.proxy.world import HELLO, World, model
@@ -238,3 +240,17 @@ async def test_a_fault_of_ours_is_logged_and_not_shown(
     assert b"secret detail" not in call.body
     assert "secret detail" in caplog.text
     assert call.headers["x-request-id"] in caplog.text
+
+
+@pytest.mark.parametrize(("models", "told"), [(("*",), True), (("smol",), False)], ids=["all", "one"])
+async def test_only_who_may_use_every_model_is_told_which_are_in_the_way(
+    world: World, models: tuple[str, ...], told: bool
+) -> None:
+    reason = Reason("does_not_fit", "hidden holds 3.0 GiB of CUDA0.", "Unload it.", "error")
+    world.declare(model("smol"), model("hidden"), access=(AccessKey("laptop", SECRET, models),))
+    world.fleet.refusal = LeaseRefused("no_memory", reason.message, retry_after_s=5.0, reason=reason)
+    call = await world.ask(
+        "/v1/chat/completions", {**HELLO, "model": "smol"}, headers={"x-api-key": "secret"}
+    )
+    assert (call.status, call.error()["code"], call.headers["retry-after"]) == (503, "no_memory", "5")
+    assert (b"hidden" in call.body) is told

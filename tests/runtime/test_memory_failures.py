@@ -103,3 +103,40 @@ def test_a_fixed_layer_count_that_ended_in_a_segfault_is_lack_of_memory() -> Non
 def test_what_was_refused_is_said(lines: tuple[str, ...], said: str) -> None:
     message = told(lines, 1).reason.message
     assert message.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        pytest.param(
+            ("0.01.195.378 E ggml_aligned_malloc: insufficient memory (attempted to allocate  42.12 MB)",),
+            "42 MiB were refused on CPU.",
+            id="host memory",
+        ),
+        pytest.param(
+            ("0.00.216.214 E llama_model_load: error loading model: mmap failed: Cannot allocate memory",),
+            "less memory than the model needs.",
+            id="no room to map the file",
+        ),
+        pytest.param(
+            (
+                "ggml_vulkan: Device memory allocation of size 1073741824 failed.",
+                "ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory",
+            ),
+            "1 GiB were refused on a Vulkan device.",
+            id="Vulkan",
+        ),
+        pytest.param(
+            (
+                "ggml-backend.cpp:898: pre-allocated tensor (cache_k_l0) in a buffer (Vulkan0) that cannot"
+                " run the operation (NONE)",
+            ),
+            "Vulkan0 does not take a buffer as large as cache_k_l0 of this model would be.",
+            id="one buffer too large",
+        ),
+    ],
+)
+def test_every_way_to_run_out_is_lack_of_memory(lines: tuple[str, ...], said: str) -> None:
+    failure = told(lines, -6)
+    assert failure.reason.code == "out_of_memory"
+    assert failure.reason.message.endswith(said)

@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 
 from framework.engines.probe import CapabilityCache
-from framework.runtime import memory_planner
+from framework.hardware.devices import DeviceList
+from framework.planning import launch_place
 from framework.runtime.planner import FactPlanner
+from framework.values.device import Device
+from framework.values.manifest import Manifest
 from framework.values.plan import FitPlan, LaunchPlan
+from framework.values.pool import Resident
+from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest, PoolLimits
 from tests.conftest import MakeFake
 from tests.models.gguf_bytes import STRING, U32, Tensor, gguf, pair
@@ -95,12 +100,11 @@ async def test_a_header_of_absurd_numbers_is_a_reason(gpu: FakeEngine, model: Pa
     assert (found.fit, "planning_fault" in codes(found)) == (FitPlan(), True)
 
 
-async def test_the_command_line_leaves_the_decision_to_the_engine(
-    gpu: FakeEngine, model: Path, tmp_path: Path
-) -> None:
+async def test_the_command_line_says_what_was_decided(gpu: FakeEngine, model: Path, tmp_path: Path) -> None:
     found = await plan(request_for(gpu, model, n_ctx=0), tmp_path)
-    assert "-c" not in found.argv
-    assert found.context == 0
+    line = " ".join(found.argv)
+    assert f"-c {found.fit.context}" in line
+    assert "--device CUDA0 --gpu-layers 33 --fit off" in line
 
 
 async def test_free_memory_changes_the_plan_and_never_its_fingerprint(
@@ -170,7 +174,7 @@ async def test_a_fault_in_memory_planning_keeps_no_model_from_being_started(
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(memory_planner, "plan_launch_memory", fails)
+    monkeypatch.setattr(launch_place, "Search", fails)
     found = await plan(request_for(gpu, model), tmp_path)
     assert (found.fit, "planning_fault" in codes(found)) == (FitPlan(), True)
 
@@ -183,3 +187,56 @@ async def test_a_changed_file_is_planned_anew(gpu: FakeEngine, model: Path, tmp_
     after = await one.plan(asked, 0)
     assert after.fingerprint != before.fingerprint
     assert after.fit == replace(before.fit, budget_bytes=after.fit.budget_bytes)
+
+
+async def test_a_place_is_found_beside_those_that_hold_memory(
+    gpu: FakeEngine, model: Path, tmp_path: Path
+) -> None:
+    one = planner(tmp_path)
+    prepared = await one.prepare(request_for(gpu, model, n_ctx=8192), 0)
+    devices = (await one.look(prepared)).devices
+    alone = one.place(prepared, devices, freedom="whole")
+    other = Resident("o.0.1", "o", 0, "default", "promised", {"CUDA0": 14_000 * MIB})
+    with pytest.raises(Refused) as caught:
+        one.place(prepared, devices, [other], freedom="whole")
+    assert alone.placement.devices == ("CUDA0",)
+    assert caught.value.failure.reason.evidence["held_bytes"] == {"CUDA0": {"o.0.1": 14_000 * MIB}}
+
+
+async def test_a_ceiling_makes_a_plan_smaller(gpu: FakeEngine, model: Path, tmp_path: Path) -> None:
+    one = planner(tmp_path)
+    prepared = await one.prepare(request_for(gpu, model, n_ctx=0), 0)
+    ceilings = {"CUDA0": 8000 * MIB}
+    plan = one.place(prepared, prepared.devices.devices, freedom="shrunk", ceilings=ceilings)
+    assert plan.placement.needs_bytes["CUDA0"] <= ceilings["CUDA0"]
+
+
+async def test_a_pool_without_servers_asks_none(gpu: FakeEngine, model: Path, tmp_path: Path) -> None:
+    remote = PoolLimits("far", ("rpc://10.0.0.1:50052",))
+    one = planner(tmp_path)
+    one.adopt(Manifest(path=tmp_path / "serve.toml", sha256="", files=(), pools={"far": remote}))
+    assert (await one.prepare(request_for(gpu, model), 0)).servers == ()
+
+
+async def test_an_engine_may_not_be_sent_to_a_device_that_is_not_there(
+    gpu: FakeEngine, model: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(Refused) as caught:
+        await plan(request_for(gpu, model, pool=PoolLimits("p", ("CUDA7",))), tmp_path)
+    assert caught.value.failure.reason.code == "device_unmatched"
+
+
+async def test_what_is_said_of_other_pools_servers_is_not_said_of_this_launch(
+    gpu: FakeEngine, model: Path, tmp_path: Path
+) -> None:
+    mine = Device("RPC1", "rpc", 14_000 * MIB, 14_000 * MIB, endpoint="10.0.0.2:1")
+    away = Reason("rpc_unreachable", "10.0.0.1:1 does not answer.", evidence={"endpoint": "10.0.0.1:1"})
+    one = planner(tmp_path)
+    pool = PoolLimits("far", ("rpc://10.0.0.2:1",))
+    near = await one.prepare(request_for(gpu, model, n_ctx=4096), 0)
+    request = replace(near.request, pool=pool)
+    launch = replace(near.launch, plan=replace(near.launch.plan, request=request))
+    far = replace(near, request=request, launch=launch, devices=DeviceList((), (away,)))
+    found = one.place(far, (mine, *near.devices.devices), freedom="whole")
+    assert found.placement.devices == ("RPC1",)
+    assert "rpc_unreachable" not in codes(found)

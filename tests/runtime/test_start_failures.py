@@ -84,7 +84,7 @@ async def test_an_engine_that_never_gets_healthy_is_given_up(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:
     engine = fake_engine(load_s=-1)
-    rig.declare(request_for(engine, tiny_gguf, live={"load_timeout_s": 0.5}))
+    rig.declare(request_for(engine, tiny_gguf, live={"load_timeout_s": 3.0}))
     view = await rig.until("m", State.FAILED)
     assert view.last_error is not None
     assert view.last_error.code == "health_timeout"

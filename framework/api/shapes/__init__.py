@@ -22,6 +22,7 @@ from framework.api.shapes.instance import (
     started_argv,
 )
 from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
+from framework.api.shapes.pools import pool_json
 from framework.api.shapes.status import model_json, queue_json, status_json
 from framework.values.problem import as_json as problem_json
 
@@ -45,6 +46,7 @@ __all__ = [
     "model_json",
     "plain",
     "plan_json",
+    "pool_json",
     "problem_json",
     "progress_json",
     "queue_json",

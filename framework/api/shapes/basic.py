@@ -60,7 +60,7 @@ def optional_reason_json(reason: Reason | None) -> dict[str, Any] | None:
 
 
 def device_json(device: Device) -> dict[str, Any]:
-    """A device of 13 §2, with what the engine calls it."""
+    """A device of 13 §2, with where it is and what is known of its use."""
     return {
         "name": device.name,
         "kind": device.kind,
@@ -68,6 +68,13 @@ def device_json(device: Device) -> dict[str, Any]:
         "free_bytes": device.free_bytes,
         "pool": device.pool,
         "description": device.description,
+        "endpoint": device.endpoint,
+        "uuid": device.uuid,
+        "bus_id": device.bus_id,
+        "unified": device.is_unified,
+        "same_as": device.same_as,
+        "utilisation": device.utilisation,
+        "used_by_pid": {str(pid): used for pid, used in device.used_by_pid.items()},
     }
 
 

@@ -9,7 +9,7 @@ from framework.api.shapes.basic import device_json, optional_reason_json, reason
 from framework.api.shapes.memory import fit_json
 from framework.engines.redaction import redact_argv, redact_environment
 from framework.values.device import HOST_NAME
-from framework.values.plan import LaunchPlan, SpecDecision
+from framework.values.plan import LaunchPlan, Placement, SpecDecision
 from framework.values.request import ModelRequest
 
 AUTO = "auto"
@@ -86,6 +86,8 @@ def granted_devices(plan: LaunchPlan) -> tuple[str, ...]:
     chooses among those of the pool and nothing was planned."""
     if plan.fit.total_bytes:
         return tuple(plan.fit.total_bytes)
+    if plan.placement.devices:
+        return plan.placement.devices
     return (HOST_NAME,) if set(plan.request.pool.devices) == {HOST_POOL_WORD} else ()
 
 
@@ -129,6 +131,16 @@ def _granted_json(plan: LaunchPlan) -> dict[str, Any]:
         "speculation": plan.spec.resolved,
         "offload": granted_offload(plan),
         "devices": list(granted_devices(plan)),
+        "placement": _placement_json(plan.placement),
+    }
+
+
+def _placement_json(placement: Placement) -> dict[str, Any]:
+    """Whether the engine's own fit step decides; else how the model is divided, by layers of each device."""
+    return {
+        "delegated": placement.is_delegated,
+        "split": placement.split,
+        "shares": dict(zip(placement.devices, placement.shares, strict=False)),
     }
 
 

@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from framework.api.answers import DevicesAnswer
 from framework.api.shapes.basic import at, optional_at
 from framework.api.shapes.instance import instance_json
+from framework.api.shapes.pools import pool_json
 from framework.reconcile.current import CurrentManifest
-from framework.values.device import Device
-from framework.values.instance import InstanceView, ModelView, QueueView
-from framework.values.plan import FitPlan
+from framework.values.instance import ModelView, QueueView
+from framework.values.pool import PoolView
 from framework.values.problem import as_json as problem_json
-from framework.values.request import ModelSource, PoolLimits
+from framework.values.request import ModelSource
 
 
 def status_json(
@@ -22,17 +21,17 @@ def status_json(
     since: datetime,
     current: CurrentManifest,
     models: Iterable[ModelView],
-    devices: DevicesAnswer,
+    pools: Iterable[PoolView],
+    devices_sampled_at: datetime | None,
 ) -> dict[str, Any]:
-    """Everything. `devices` are those last listed; no process is started to fill a status."""
-    views = tuple(models)
+    """Everything. Devices are those last listed; no process is started to fill a status."""
     return {
         "version": version,
         "since_at": at(since),
         "manifest": _manifest_json(current),
-        "devices_sampled_at": optional_at(devices.sampled_at),
-        "pools": [_pool_json(pool, views, devices.devices) for pool in current.manifest.pools.values()],
-        "models": [model_json(view) for view in views],
+        "devices_sampled_at": optional_at(devices_sampled_at),
+        "pools": [pool_json(pool) for pool in pools],
+        "models": [model_json(view) for view in models],
     }
 
 
@@ -64,6 +63,7 @@ def queue_json(queue: QueueView) -> dict[str, Any]:
         "limit": queue.limit,
         "oldest_wait_s": queue.oldest_wait_s,
         "eta_s": queue.eta_s,
+        "position": queue.position,
     }
 
 
@@ -88,46 +88,3 @@ def _manifest_json(current: CurrentManifest) -> dict[str, Any]:
         "warnings": [problem_json(problem) for problem in problems if problem.severity == "warning"],
         "notices": list(current.server_notices),
     }
-
-
-def _pool_json(pool: PoolLimits, views: tuple[ModelView, ...], devices: tuple[Device, ...]) -> dict[str, Any]:
-    residents = [
-        instance
-        for view in views
-        for instance in view.instances
-        if instance.pid is not None and instance.request.pool.name == pool.name
-    ]
-    return {
-        "name": pool.name,
-        "devices": [
-            {
-                "name": device.name,
-                "total_bytes": device.total_bytes,
-                "free_bytes": device.free_bytes,
-                "planned_bytes": _planned_bytes(residents, device.name),
-                "measured_bytes": None,
-            }
-            for device in devices
-            if device.pool == pool.name
-        ],
-        "foreign_bytes": None,
-        "residents": [
-            {
-                "model": instance.model,
-                "replica": instance.replica,
-                "planned_bytes": _planned_bytes([instance]),
-                "idle_s": instance.idle_s,
-                "pinned": False,
-                "next_to_evict": False,
-            }
-            for instance in residents
-        ],
-    }
-
-
-def _planned_bytes(residents: Iterable[InstanceView], device: str | None = None) -> int | None:
-    """What they hold from their start, on one device or on all; null where that was not planned for each."""
-    fits = [instance.plan.fit if instance.plan is not None else FitPlan() for instance in residents]
-    if any(fit.context is None for fit in fits):
-        return None
-    return sum(fit.needed_bytes(name) for fit in fits for name in fit.total_bytes if device in (None, name))

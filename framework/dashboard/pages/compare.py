@@ -9,7 +9,7 @@ from framework.dashboard.pages.instance_facts import offload_text
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan, LaunchResult
 from framework.values.request import ModelRequest
-from framework.values.units_text import UNKNOWN, counted
+from framework.values.units_text import UNKNOWN, counted, size
 
 AUTO = "automatic"
 OFFLOADS = {"auto": "the engine decides", "all": "all layers on the GPU", "none": "nothing on a GPU"}
@@ -49,7 +49,7 @@ def compare_table(element: str, request: ModelRequest, instance: InstanceView | 
         _comparable("Slots", *_slots(request, plan, result)),
         _comparable("KV cache (K / V)", *_kv_cache(request, plan, result)),
         CompareRow("Speculation", *_speculation(request, plan, result)),
-        CompareRow("Devices", *_devices(request, plan)),
+        CompareRow("Devices", *_devices(request, plan, result)),
         CompareRow("Offload", *_offload(request, plan, result)),
         CompareRow("Engine", *_engine(request, plan, instance)),
     )
@@ -103,11 +103,14 @@ def _speculation(request: ModelRequest, plan: LaunchPlan | None, result: LaunchR
     return SPECULATION.get(asked, asked), SPECULATION.get(granted, granted), SPECULATION.get(running, running)
 
 
-def _devices(request: ModelRequest, plan: LaunchPlan | None) -> Texts:
+def _devices(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
     pool = ", ".join(AUTO if name == "auto" else name for name in request.pool.devices)
     planned = ", ".join(granted_devices(plan)) if plan is not None else ""
     granted = UNKNOWN if plan is None else planned or "the engine decides"
-    return f"pool {request.pool.name}: {pool}", granted, UNKNOWN
+    asked = pool if request.devices is None else ", ".join(request.devices)
+    held = {} if result is None else result.allocated_bytes
+    running = ", ".join(f"{name} {size(count)}" for name, count in held.items() if count)
+    return f"pool {request.pool.name}: {asked}", granted, running or UNKNOWN
 
 
 def _offload(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:

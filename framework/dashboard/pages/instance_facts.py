@@ -90,6 +90,8 @@ def model_flags(view: ModelView) -> tuple[str, ...]:
         flags.append("no longer in the manifest")
     if view.stopped_by_command and view.state is State.STOPPED:
         flags.append("unloaded by command; stays so until Load")
+    if view.queue.position is not None:
+        flags.append(f"waits for memory of pool {view.request.pool.name}, number {view.queue.position}")
     if replicas > 1:
         flags.append(f"{ready} of {replicas} replicas ready")
     return tuple(flags)

@@ -19,6 +19,7 @@ from framework.dashboard.pages.instance_facts import (
     whole_s,
 )
 from framework.dashboard.pages.log import LogView
+from framework.dashboard.pages.pools import WaitingRow, waiting_row
 from framework.dashboard.pages.process import (
     AttemptList,
     CommandLine,
@@ -34,8 +35,9 @@ from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, l
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
 from framework.values.instance import InstanceView, ModelView, State
+from framework.values.pool import WaitingView
 from framework.values.reason import Reason
-from framework.values.request import LoadMode, ModelRequest
+from framework.values.request import LiveSettings, LoadMode, ModelRequest
 from framework.values.units_text import duration
 
 LOAD_MODES: dict[LoadMode, str] = {
@@ -60,11 +62,15 @@ class ModelHead:
     waiting: int
     queue_limit: int
     wait_eta_s: float | None
+    memory_wait: WaitingRow | None
+    """Its place in the queue for memory, and what it waits for."""
     error: Reason | None
     retry_in_s: float | None
     source: str
     loads: str
     unloads: str
+    keeps: str
+    """What happens to it when memory is short."""
 
 
 @dataclass(frozen=True)
@@ -134,19 +140,19 @@ class ModelPage:
     log: LogView
 
 
-def body_of(view: ModelView, recent: RecentEvents) -> ModelBody:
-    """The body of the page; its buttons lead back to it."""
+def body_of(view: ModelView, recent: RecentEvents, waiting: WaitingView | None = None) -> ModelBody:
+    """The body of the page; its buttons lead back to it. `waiting`: its first replica that waits."""
     actions = actions_of(view)
     unloadable = any(action.label == "Unload" for action in actions)
     return ModelBody(
-        head=head_of(view),
+        head=head_of(view, waiting),
         buttons=ModelActions(actions, UNLOAD_MODES if unloadable else (), model_url(view.request.id)),
         instances=InstanceSections(tuple(sections_of(view))),
         recent=recent,
     )
 
 
-def head_of(view: ModelView) -> ModelHead:
+def head_of(view: ModelView, waiting: WaitingView | None = None) -> ModelHead:
     """The model at a glance."""
     request, serving = view.request, serving_instance(view)
     ready = view.state is State.READY
@@ -162,11 +168,13 @@ def head_of(view: ModelView) -> ModelHead:
         waiting=view.queue.waiting,
         queue_limit=view.queue.limit,
         wait_eta_s=whole_s(view.queue.eta_s) if view.queue.waiting else None,
+        memory_wait=None if waiting is None else waiting_row(waiting),
         error=serving.last_error if serving and not ready else None,
         retry_in_s=whole_s(serving.retry_in_s) if serving else None,
         source=source_text(request.source),
         loads=LOAD_MODES[request.live.load],
         unloads=_unloads(request),
+        keeps=_keeps(request.live),
     )
 
 
@@ -258,6 +266,10 @@ def _heading(instance: InstanceView, view: ModelView) -> str:
     oldest = min(i.generation for i in view.instances if i.replica == instance.replica)
     role = "" if newest == oldest else ", replacement" if instance.generation == newest else ", serving"
     return f"Replica {instance.replica}{role}"
+
+
+def _keeps(live: LiveSettings) -> str:
+    return "stays, it is pinned" if live.pin else f"makes room by priority {live.priority}"
 
 
 def _unloads(request: ModelRequest) -> str:

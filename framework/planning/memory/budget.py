@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from framework.planning.memory.placement import HOST
 from framework.planning.memory.settings import Hardware
+from framework.values.plan import FitPlan
 
 
 def usable_bytes(free: int, total: int, fraction: float, *, reserve: int = 0) -> int:
@@ -24,6 +25,21 @@ def budgets(hardware: Hardware) -> dict[str, int]:
         )
         for gpu in hardware.gpus
     }
-    if hardware.host_free_bytes:
+    if hardware.host_total_bytes or hardware.host_free_bytes:
         found[HOST] = max(0, hardware.host_free_bytes - reserves.get(HOST, 0))
-    return found
+    most = hardware.ceilings_bytes
+    return {name: min(size, most.get(name, size)) for name, size in found.items()}
+
+
+def holds(plan: FitPlan, hardware: Hardware) -> bool | None:
+    """Whether a plan's lines stay within what can be used; None where nothing is known of that."""
+    if not plan.budget_bytes:
+        return None
+    if any(plan.needed_bytes(device) > budget for device, budget in plan.budget_bytes.items()):
+        return False
+    on_host = plan.needed_bytes(HOST)
+    shared = on_host + sum(plan.needed_bytes(name) for name in hardware.unified)
+    if hardware.unified and HOST in plan.budget_bytes and shared > plan.budget_bytes[HOST]:
+        return False
+    mapped = sum(line.bytes for line in plan.lines if line.device == HOST and line.mapped)
+    return hardware.mapped_limit_bytes is None or on_host + mapped <= hardware.mapped_limit_bytes

@@ -24,7 +24,7 @@ F32_BYTES = 4
 # Added to what was never compared with the engine. Encoder-decoders are among them: their largest moment is
 # not known.
 ASSUMED_MARGIN_BYTES = 12 << 20
-BUFFERS_REMEMBERED = 64
+BUFFERS_REMEMBERED = 256
 # A layer has to have one of these for its operations to be known.
 BUILDABLE = ("attn_output", "attn_o", "ssm_out", "shortconv.conv", "time_mix_output")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
-from framework.planning.memory.budget import budgets
+from framework.planning.memory.budget import budgets, holds
 from framework.planning.memory.compute import (
     compute_buffers,
     output_bytes,
@@ -20,6 +20,7 @@ from framework.planning.memory.context_fit import SHORTEST, ContextFit, bisect
 from framework.planning.memory.drafter import Drafter, drafter_lines, head_lines, rollback
 from framework.planning.memory.host_memory import host_lines
 from framework.planning.memory.kv_cache import kv_bytes_by_layer
+from framework.planning.memory.pipeline import pipeline_bytes
 from framework.planning.memory.placement import HOST, Placement, place
 from framework.planning.memory.recurrent_state import state_bytes_by_layer
 from framework.planning.memory.settings import (
@@ -105,7 +106,7 @@ def plan_memory(
         gpu_layers=offload.gpu_layers,
         cpu_experts=offload.cpu_experts,
     )
-    return replace(plan, fits=_fits(plan))
+    return replace(plan, fits=holds(plan, hardware))
 
 
 def largest_context(
@@ -145,12 +146,6 @@ def _context_fit(plan: FitPlan) -> ContextFit:
     )
     used, budget = plan.needed_bytes(tightest), plan.budget_bytes[tightest]
     return ContextFit(plan.context or 0, plan.fits, used, budget)
-
-
-def _fits(plan: FitPlan) -> bool | None:
-    if not plan.budget_bytes:
-        return None
-    return all(plan.needed_bytes(device) <= budget for device, budget in plan.budget_bytes.items())
 
 
 def _weight_lines(
@@ -196,7 +191,9 @@ def _compute_lines(
     backends: Mapping[str, str] = {gpu.name: gpu.backend for gpu in gpus}
     first = next((name for name in placement.devices if name != HOST), None)
     lines = []
-    for device, size in buffers.bytes_by_device.items():
+    copies = pipeline_bytes(shape, settings, placement, gpus)
+    for device, one in buffers.bytes_by_device.items():
+        size = one + copies.get(device, 0)
         basis: Basis = buffers.basis if settings.kv_on_gpu else "assumed"
         scratch = quantised_cache_scratch(shape, settings) if backends.get(device) == "cuda" else 0
         if device == first and backends.get(device) in BORROWS_MATRICES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from framework.planning.memory.settings import GpuBudget, Offload
 
@@ -61,8 +62,5 @@ def _bounds(split: Sequence[float], gpus: Sequence[GpuBudget]) -> list[float]:
     total = sum(shares)
     if not total:
         shares, total = [1.0] * len(gpus), float(len(gpus))
-    ends, end = [], 0.0
-    for share in shares:
-        end += share / total
-        ends.append(end)
-    return ends
+    # Summed before they are divided, as the engine does it: whole layers then end where they should.
+    return [end / total for end in accumulate(shares)]

@@ -101,6 +101,12 @@ class Hardware:
     """Part of a GPU that may be taken; why, says 03 §1.3."""
     reserves_bytes: Mapping[str, int] = field(default_factory=dict)
     """To stay free, by device."""
+    ceilings_bytes: Mapping[str, int] = field(default_factory=dict)
+    """The most that may be taken of a device, whatever is free."""
+    unified: frozenset[str] = frozenset()
+    """GPUs whose memory is host memory: together with it they take no more than the host has free."""
+    mapped_limit_bytes: int | None = None
+    """What is held in host memory and pages of files together may come to; None: pages do not count."""
 
 
 def bytes_per_element(cache_type: str | None) -> float:

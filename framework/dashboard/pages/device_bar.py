@@ -1,0 +1,134 @@
+"""The memory of one device as a picture of two lanes: above what is planned, below what is really used. Pure.
+
+Used by the overview and the Pools page. What nobody can tell is not drawn, and the numbers beside it say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from framework.dashboard.formats import share
+from framework.values.device import Device
+from framework.values.pool import DeviceUse
+from framework.values.units_text import UNKNOWN, percent, size
+
+Kind = Literal["planned", "promised", "measured", "foreign", "used"]
+LABELS: dict[Kind, str] = {
+    "planned": "planned for loaded models",
+    "promised": "promised to starts under way",
+    "measured": "really held by models",
+    "foreign": "held by other programs",
+    "used": "in use, by whomever",
+}
+PATTERNS: dict[Kind, str] = {
+    "planned": "computed",
+    "promised": "assumed",
+    "measured": "measured",
+    "foreign": "foreign",
+    "used": "used",
+}
+# Pixels: the height of a lane, and where each begins.
+LANE, UPPER, LOWER = 10, 0, 13
+HEIGHT = LOWER + LANE
+# What is there is seen, however small it is.
+LEAST_WIDTH_SHARE = 0.004
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a lane. Shares are of the device, `y` is in pixels."""
+
+    label: str
+    pattern: str
+    size_bytes: int
+    start_share: float
+    width_share: float
+    y: int
+
+
+@dataclass(frozen=True)
+class DeviceBar:
+    """The picture. `marks` holds how much may be planned, unless that is everything or not known."""
+
+    segments: tuple[Segment, ...]
+    marks: tuple[float, ...]
+    description: str
+    height: int = HEIGHT
+    lane: int = LANE
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What a pattern stands for."""
+
+    pattern: str
+    label: str
+
+
+LEGEND = tuple(Legend(PATTERNS[kind], LABELS[kind]) for kind in PATTERNS)
+
+
+def bar_of_use(use: DeviceUse) -> DeviceBar:
+    """A device of a pool."""
+    planned: list[tuple[Kind, int]] = [("planned", use.planned_bytes), ("promised", use.promised_bytes)]
+    used: list[tuple[Kind, int]] = [("used", use.total_bytes - use.free_bytes)]
+    if use.measured_bytes is not None:
+        used = [("measured", use.measured_bytes), ("foreign", use.foreign_bytes or 0)]
+    limited = 0 < use.usable_bytes < use.total_bytes
+    return _bar(
+        (*_lane(planned, use.total_bytes, UPPER), *_lane(used, use.total_bytes, LOWER)),
+        (share(use.usable_bytes, use.total_bytes),) if limited else (),
+        use.name,
+        use.free_bytes,
+        use.total_bytes,
+    )
+
+
+def bar_of_device(device: Device) -> DeviceBar:
+    """A device of no pool: what of it is in use."""
+    used: list[tuple[Kind, int]] = [("used", device.total_bytes - device.free_bytes)]
+    lane = tuple(_lane(used, device.total_bytes, LOWER))
+    return _bar(lane, (), device.name, device.free_bytes, device.total_bytes)
+
+
+def numbers_of(use: DeviceUse) -> tuple[tuple[str, str], ...]:
+    """The same in numbers, with their names."""
+    numbers = [
+        ("Total", size(use.total_bytes)),
+        ("May be planned", _usable(use)),
+        ("Planned", size(use.planned_bytes)),
+        ("Promised", size(use.promised_bytes)),
+        ("Measured", size(use.measured_bytes)),
+        ("Other programs", size(use.foreign_bytes)),
+        ("Listed as free", size(use.free_bytes)),
+    ]
+    working = percent(use.utilisation)
+    return (*numbers, *([("At work", working)] if working != UNKNOWN else []))
+
+
+def _usable(use: DeviceUse) -> str:
+    """What may be planned, and how much is: a budget can be a small part of a device, and of its picture."""
+    if use.usable_bytes <= 0:
+        return size(use.usable_bytes)
+    taken = (use.planned_bytes + use.promised_bytes) / use.usable_bytes
+    return f"{size(use.usable_bytes)}, {percent(taken)} taken"
+
+
+def _lane(parts: list[tuple[Kind, int]], total_bytes: int, y: int) -> Iterator[Segment]:
+    at = 0
+    for kind, count in parts:
+        if count <= 0:
+            continue
+        start = min(share(at, total_bytes), 1.0 - LEAST_WIDTH_SHARE)
+        width = max(share(at + count, total_bytes) - start, LEAST_WIDTH_SHARE)
+        yield Segment(LABELS[kind], PATTERNS[kind], count, start, width, y)
+        at += count
+
+
+def _bar(
+    segments: tuple[Segment, ...], marks: tuple[float, ...], name: str, free_bytes: int, total_bytes: int
+) -> DeviceBar:
+    parts = "; ".join(f"{size(one.size_bytes)} {one.label}" for one in segments) or "nothing in use"
+    return DeviceBar(segments, marks, f"{name}: {parts}. {size(free_bytes)} free of {size(total_bytes)}.")

@@ -1,0 +1,265 @@
+"""The Pools page: what each device holds, who leaves next, who waits and for what (01 §3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from framework.api.answers import DevicesAnswer
+from framework.dashboard.pages.device_bar import LEGEND, DeviceBar, Legend, bar_of_use, numbers_of
+from framework.dashboard.pages.device_list import KINDS
+from framework.dashboard.pages.ids import element_id
+from framework.dashboard.pages.instance_facts import whole_s
+from framework.dashboard.pages.shell import Shell
+from framework.dashboard.states import Action, Tone, actions_of
+from framework.dashboard.updates import Fragment
+from framework.dashboard.urls import model_url
+from framework.values.instance import ModelView
+from framework.values.pool import DeviceUse, PoolView, Resident, WaitingView
+from framework.values.reason import Reason
+from framework.values.request import PoolLimits
+from framework.values.units_text import UNKNOWN, counted, duration, percent, size
+
+POOLS = "/pools"
+HOST = "cpu"
+# An idle time is shown in steps: finer ones would only be sent, and nobody reads them.
+IDLE_STEPS_S = ((60.0, 5), (3600.0, 60))
+LONG_IDLE_STEP_S = 600
+
+
+@dataclass(frozen=True)
+class PoolDevice:
+    """One device of a pool."""
+
+    name: str
+    kind: str
+    description: str
+    bar: DeviceBar
+    numbers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ResidentRow:
+    """An instance that holds memory. `leaves` says when it would make room, or why it would not."""
+
+    id: str
+    model: str
+    url: str
+    replica: str
+    state: str
+    tone: Tone
+    icon: str
+    memory: str
+    devices: tuple[tuple[str, str], ...]
+    idle: str
+    priority: int
+    pinned: bool
+    leaves: str
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True)
+class WaitingRow:
+    """A replica that waits for memory, with its place in the queue of its pool."""
+
+    model: str
+    url: str
+    replica: str
+    position: int
+    requests: int
+    waited_s: float | None
+    eta_s: float | None
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices of a pool. `listing`: they are being listed for the first time."""
+
+    id: str
+    rows: tuple[PoolDevice, ...]
+    listing: bool
+
+
+@dataclass(frozen=True)
+class Residents:
+    """Who holds memory of a pool."""
+
+    id: str
+    rows: tuple[ResidentRow, ...]
+    back: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Who waits for memory of a pool."""
+
+    id: str
+    rows: tuple[WaitingRow, ...]
+
+
+@dataclass(frozen=True)
+class PoolSection:
+    """One pool. `rules` are its limits in words."""
+
+    id: str
+    name: str
+    asked: str
+    rules: tuple[str, ...]
+    evictions: int
+    devices: Devices
+    residents: Residents
+    waiting: Waiting
+
+
+@dataclass(frozen=True)
+class PoolSections:
+    """All pools, and what is wrong with their devices."""
+
+    sections: tuple[PoolSection, ...]
+    reasons: tuple[Reason, ...]
+    legend: tuple[Legend, ...] = LEGEND
+
+
+@dataclass(frozen=True)
+class PoolsPage:
+    """Everything on `/pools`."""
+
+    shell: Shell
+    pools: PoolSections
+
+
+def pool_sections(
+    pools: Iterable[PoolView], models: Iterable[ModelView], devices: DevicesAnswer
+) -> PoolSections:
+    """The pools in declared order."""
+    views = {view.request.id: view for view in models}
+    sections = tuple(_section(pool, views, devices.sampled_at) for pool in pools)
+    return PoolSections(sections, devices.reasons)
+
+
+def pools_fragments(pools: PoolSections) -> tuple[Fragment, ...]:
+    """The page as parts that change on their own."""
+    outline = (tuple(section.id for section in pools.sections), pools.reasons)
+    parts = tuple(_section_fragment(section) for section in pools.sections)
+    return (Fragment("pools", "_pools.html", "pools", pools, outline=outline, parts=parts),)
+
+
+def waiting_row(waiting: WaitingView) -> WaitingRow:
+    """A replica that waits for memory."""
+    return WaitingRow(
+        model=waiting.model,
+        url=model_url(waiting.model),
+        replica=_replica(waiting.replica),
+        position=waiting.position,
+        requests=waiting.requests,
+        waited_s=whole_s(waiting.waited_s),
+        eta_s=whole_s(waiting.eta_s),
+        reason=waiting.reason,
+    )
+
+
+def _section_fragment(section: PoolSection) -> Fragment:
+    parts = (
+        Fragment(section.devices.id, "_pool_devices.html", "devices", section.devices),
+        Fragment(section.waiting.id, "_pool_waiting.html", "waiting", section.waiting),
+        Fragment(section.residents.id, "_pool_residents.html", "residents", section.residents),
+    )
+    outline = (section.name, section.asked, section.rules, section.evictions)
+    return Fragment(section.id, "_pool.html", "pool", section, outline=outline, parts=parts)
+
+
+def _section(pool: PoolView, views: Mapping[str, ModelView], listed_at: datetime | None) -> PoolSection:
+    element = element_id("pool", pool.limits.name)
+    order = {instance: place for place, instance in enumerate(pool.next_to_leave, 1)}
+    by_turn = sorted(pool.residents, key=lambda one: order.get(one.instance, len(order) + 1))
+    rows = tuple(_resident(one, order.get(one.instance), pool.limits, views) for one in by_turn)
+    listing = listed_at is None and not pool.devices
+    return PoolSection(
+        id=element,
+        name=pool.limits.name,
+        asked=", ".join(pool.limits.devices),
+        rules=tuple(_rules(pool.limits)),
+        evictions=pool.evictions,
+        devices=Devices(f"{element}-devices", tuple(map(_device, pool.devices)), listing),
+        residents=Residents(f"{element}-residents", rows, f"{POOLS}#{element}"),
+        waiting=Waiting(f"{element}-waiting", tuple(map(waiting_row, pool.waiting))),
+    )
+
+
+def _device(use: DeviceUse) -> PoolDevice:
+    kind = KINDS.get(use.kind, use.kind)
+    return PoolDevice(use.name, kind, use.description, bar_of_use(use), numbers_of(use))
+
+
+def _resident(
+    resident: Resident, place: int | None, limits: PoolLimits, views: Mapping[str, ModelView]
+) -> ResidentRow:
+    state, tone, icon = _state(resident)
+    view = views.get(resident.model)
+    unloads = () if view is None else tuple(one for one in actions_of(view) if one.verb == "unload")
+    return ResidentRow(
+        id=element_id("r", resident.instance),
+        model=resident.model,
+        url=model_url(resident.model),
+        replica=_replica(resident.replica),
+        state=state,
+        tone=tone,
+        icon=icon,
+        memory=size(resident.total_bytes),
+        devices=tuple((name, size(count)) for name, count in resident.bytes.items() if count),
+        idle=_idle(resident),
+        priority=resident.priority,
+        pinned=resident.pinned,
+        leaves=_leaves(resident, place, limits),
+        actions=unloads,
+    )
+
+
+def _state(resident: Resident) -> tuple[str, Tone, str]:
+    """In words, with tone and icon."""
+    if resident.holding == "promised":
+        return "loading", "busy", "spin"
+    if resident.holding == "leaving":
+        return "leaving", "wait", "drain"
+    if resident.leases:
+        return f"serves {counted(resident.leases, 'request')}", "ok", "check"
+    return "idle", "idle", "circle"
+
+
+def _idle(resident: Resident) -> str:
+    if resident.holding != "resident" or resident.leases:
+        return UNKNOWN
+    steps = (step for limit, step in IDLE_STEPS_S if resident.idle_s < limit)
+    step = next(steps, LONG_IDLE_STEP_S)
+    return duration(float(resident.idle_s // step * step))
+
+
+def _leaves(resident: Resident, place: int | None, limits: PoolLimits) -> str:
+    if place is not None:
+        return "next" if place == 1 else f"as number {place}"
+    if resident.pinned:
+        return "never: it is pinned"
+    if resident.holding == "leaving":
+        return "now"
+    if resident.holding == "promised":
+        return "not while it loads"
+    return "never: the pool evicts nobody" if limits.evict == "never" else "not now"
+
+
+def _replica(number: int) -> str:
+    """The first one is the model; only others are worth a word."""
+    return f"replica {number}" if number else ""
+
+
+def _rules(limits: PoolLimits) -> Iterable[str]:
+    if set(limits.devices) != {HOST}:
+        yield f"{percent(limits.fill)} of each GPU may be planned"
+    if limits.budget_bytes is not None:
+        yield f"at most {size(limits.budget_bytes)} of each device"
+    if limits.reserve_bytes:
+        yield f"{size(limits.reserve_bytes)} of each device stay free"
+    yield "idle models make room" if limits.evict == "idle" else "no model is unloaded to make room"
+    if limits.offload == "forbid":
+        yield "layers stay on GPUs"

@@ -1,0 +1,54 @@
+"""A launch without a place, and the devices that it may go to. Pure values, made by runtime.planner."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from framework.planning.launch import LaunchFacts
+from framework.planning.launch_memory import ModelMemory
+from framework.planning.memory import Hardware
+from framework.planning.placement.room import room_for
+from framework.planning.placement.search import Search
+from framework.planning.pool_hardware import host_of
+from framework.values.device import Device
+from framework.values.plan import LaunchPlan
+from framework.values.pool import Resident
+from framework.values.reason import Reason
+
+UNKNOWN_DEVICES = "devices_unknown"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is to be started, and what was found out about it."""
+
+    plan: LaunchPlan
+    facts: LaunchFacts
+    model: ModelMemory
+    fault: str | None = None
+    """Why its memory cannot be planned, where that is known before."""
+    searches: dict[Hashable, Search] = field(default_factory=dict, compare=False, repr=False)
+    """Searches of before, by what they were about: a decision asks for many places on the same devices."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Devices as they are now, and who is on them."""
+
+    devices: tuple[Device, ...]
+    residents: tuple[Resident, ...] = ()
+    unlisted: tuple[Reason, ...] = ()
+    """Why something is not among the devices."""
+    ceilings: Mapping[str, int] = field(default_factory=dict)
+    """The most bytes that the launch may need, by device."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether an engine could say what there is."""
+        return not any(reason.code == UNKNOWN_DEVICES for reason in self.unlisted)
+
+    def hardware(self, gpus: Sequence[Device], launch: Launch) -> Hardware:
+        """What of it the launch may use."""
+        pool = launch.plan.request.pool
+        return room_for(gpus, host_of(self.devices), pool, self.residents, self.ceilings)
