@@ -21,7 +21,7 @@ from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot
 from framework.values.naming import instance_file_name, instance_name
 from framework.values.plan import LaunchPlan, LaunchResult
 from framework.values.reason import Reason
-from framework.values.request import LiveSettings, ModelRequest
+from framework.values.request import LiveSettings, ModelRequest, PoolLimits
 
 WITHOUT_PROCESS = frozenset({State.STOPPED, State.FAILED, State.BACKOFF, State.PENDING})
 TRANSITIONS: Mapping[State, frozenset[State]] = {
@@ -119,6 +119,10 @@ class Instance:
     def update_live(self, live: LiveSettings) -> None:
         """New live settings, effective at once."""
         self.request = replace(self.request, live=live)
+
+    def update_pool(self, pool: PoolLimits, devices: tuple[str, ...] | None) -> None:
+        """Another pool, or another pick in it, that has the devices in use as well (07 §3.7)."""
+        self.request = replace(self.request, pool=pool, devices=devices)
 
     @property
     def serving(self) -> bool:

@@ -14,7 +14,7 @@ from framework.runtime.ending import Stop
 from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
-from framework.runtime.past import as_asked
+from framework.runtime.past import as_asked, same_launch
 from framework.runtime.replica import Replica
 from framework.runtime.retries import LOST, SHORT_DELAY_S, after_exit, has_ended, may_be_repeated
 from framework.runtime.shop import Shop
@@ -45,7 +45,15 @@ class Supervisor:
     # Commands
 
     def record(self, request: ModelRequest) -> None:
-        """Take a new request whose changes need no process to be touched."""
+        """Take a new request whose changes need no process to be touched: what runs serves it too."""
+        before = self.request
+        self._take(request)
+        for replica in self.replicas:
+            for instance in _instances(replica):
+                if same_launch(instance.request, before):
+                    instance.update_pool(request.pool, request.devices)
+
+    def _take(self, request: ModelRequest) -> None:
         changed = needs_another_start(self.request, request)
         self.request, self.removed = request, False
         if changed:
@@ -74,7 +82,7 @@ class Supervisor:
 
     def replace(self, request: ModelRequest, cause: str) -> None:
         """Change to a request that needs new processes."""
-        self.record(request)
+        self._take(request)
         self._roll(cause)
 
     def stop(self, mode: StopMode, cause: str, *, by_command: bool = False) -> None:

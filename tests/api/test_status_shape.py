@@ -62,8 +62,8 @@ def test_status_has_the_keys_of_the_specification() -> None:
         "measured_bytes", "foreign_bytes", "utilisation",
     }  # fmt: skip
     assert pool["residents"][0].keys() == {
-        "model", "replica", "instance", "holding", "planned_bytes", "bytes", "mapped_bytes", "grows_bytes", "inflight",
-        "idle_s", "priority", "pinned", "load", "next_to_evict", "eviction_order",
+        "model", "replica", "instance", "holding", "planned_bytes", "bytes", "mapped_bytes", "grows_bytes",
+        "inflight", "idle_s", "priority", "pinned", "load", "next_to_evict", "eviction_order",
     }  # fmt: skip
     assert pool["waiting"][0].keys() == {
         "model", "replica", "position", "requests", "waited_s", "eta_s", "reason",

@@ -14,7 +14,7 @@ from tests.conftest import StartPaddock
 from tests.e2e.clients import chat, error_of, model_table
 from tests.support.offline_swaps import fewest_swaps
 from tests.support.paddock import RunningPaddock
-from tests.support.rpc_servers import RpcServer, start_rpc_server
+from tests.support.rpc_servers import OtherVersion, RpcServer, start_rpc_server
 from tests.support.traffic import Answer, Peak, mixed_requests, run_clients
 from tests.support.waiting import unused_port, wait_until
 
@@ -151,6 +151,22 @@ def test_a_server_that_is_not_there_is_named_and_found_when_it_comes(
     finally:
         paddock.close()
         server.stop()
+
+
+def test_a_server_of_another_version_is_told_and_nothing_runs_without_it(
+    paddock_up: StartPaddock, smollm2: Path
+) -> None:
+    """MN-01."""
+    server = OtherVersion()
+    try:
+        paddock = paddock_up(pool_table(f"rpc://{server.endpoint}") + far_model("a", smollm2))
+        refused = chat(paddock, "a")
+    finally:
+        server.close()
+    assert refused.status_code == 503
+    assert server.endpoint in error_of(refused)["message"]
+    assert server.version in str(error_of(refused))
+    assert paddock.pids() == {}
 
 
 def test_a_server_that_somebody_else_uses_is_never_asked(

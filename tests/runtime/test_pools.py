@@ -302,6 +302,16 @@ async def test_a_budget_is_a_cap_below_what_the_device_has(rig: FleetRig, model:
     assert evicted(rig) == ["a"]
 
 
+async def test_a_pool_of_another_name_keeps_its_residents(rig: FleetRig, model: Declare) -> None:
+    rig.declare(model("a", n_ctx=2 * TOKENS), model("b", n_ctx=2 * TOKENS))
+    await use(rig, "a")
+    pool = replace(POOL, name="cards")
+    rig.declare(model("a", n_ctx=2 * TOKENS, pool=pool), model("b", n_ctx=2 * TOKENS, pool=pool))
+    assert ready(rig) == {"a"}
+    await use(rig, "b")
+    assert evicted(rig) == ["a"]
+
+
 async def test_memory_is_given_back_however_a_start_ends(
     rig: FleetRig, model: Declare, engine: FakeEngine
 ) -> None:
