@@ -19,14 +19,13 @@ from framework.hardware.devices import DeviceList, host_memory, list_devices
 from framework.hardware.membership import in_pools, servers_of
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
-from framework.runtime.past import same_launch
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, EngineRef
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason, Refused
-from framework.values.request import ModelRequest
+from framework.values.request import ModelRequest, same_launch
 
 
 class Plans(Protocol):

@@ -13,18 +13,14 @@ from typing import Any
 
 from framework.api.facts import list_all_devices
 from framework.api.shapes import devices_json
-from framework.commands.client import ApiClient
-from framework.commands.context import manifest_path, read_settings
 from framework.commands.failure import OK, CommandFailed
 from framework.commands.local import require_manifest
 from framework.commands.options import JsonOption, ManifestOption
 from framework.commands.output import note, print_json, print_reason, print_table
-from framework.commands.target import find_target
+from framework.commands.running import find_running
 from framework.values.units_text import size
 
 COLUMNS = ("DEVICE", "KIND", "TOTAL", "FREE", "OTHERS", "BUSY", "POOL", "WHERE", "WHAT IT IS")
-# Our own server answers at once; whoever else listens there may never do.
-PROBE_TIMEOUT_S = 2.0
 
 
 def command(manifest: ManifestOption = None, as_json: JsonOption = False) -> int:
@@ -44,11 +40,11 @@ def command(manifest: ManifestOption = None, as_json: JsonOption = False) -> int
 
 def _from_server(manifest: Path | None) -> tuple[dict[str, Any], frozenset[int]] | None:
     """What our running server lists, and the processes of its engines; None where none runs."""
-    settings = read_settings()
+    if (running := find_running(manifest)) is None:
+        return None
+    client, status = running
     try:
-        target = find_target(settings, manifest_path(settings, manifest), None)
-        status = ApiClient(target, answer_timeout_s=PROBE_TIMEOUT_S).get("/status")
-        answer = ApiClient(target).get("/devices")
+        answer = client.get("/devices")
     except CommandFailed:
         return None
     note("As the running server lists them.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from framework.commands.client import model_path
 from framework.commands.context import connect
 from framework.commands.failure import NOT_SO, OK
-from framework.commands.output import complain, print_json, say
+from framework.commands.output import complain, note, print_json, say
 from framework.commands.waiting import Command, wait_for
 
 
@@ -42,4 +42,6 @@ def give(
         complain(f"{command} of {name} failed: {outcome.message}")
     else:
         complain(f"{command} of {name} failed: {outcome.reason['message']} {outcome.reason['remedy']}")
+    if outcome.stays_queued:
+        note(f"It stays in the queue and is loaded once there is room; `paddock unload {name}` takes it out.")
     return NOT_SO

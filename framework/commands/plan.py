@@ -1,9 +1,13 @@
-"""`paddock plan`: memory, command line and reasons of every instance, without starting anything (13 §2)."""
+"""`paddock plan`: memory, command line and reasons of every instance, without starting anything (13 §2).
+
+Needs no server, but asks one that runs this manifest: it knows what its models hold of a pool's budget.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,11 +18,12 @@ from framework.api.facts import list_all_devices, plan_all
 from framework.api.shapes import plan_json
 from framework.commands import parsers
 from framework.commands.ending import run_to_its_end
-from framework.commands.failure import NOT_SO, OK
+from framework.commands.failure import NOT_SO, OK, CommandFailed
 from framework.commands.local import model_id, require_manifest
 from framework.commands.memory_table import print_memory, print_verdict
 from framework.commands.options import JsonOption, ManifestOption
 from framework.commands.output import note, print_json, print_reason, print_table, say
+from framework.commands.running import find_running
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.models.hub.facts import ResolvedSource
@@ -57,17 +62,40 @@ def command(
     """Print memory, command lines and reasons, start nothing."""
     declared = require_manifest(manifest)
     only = None if model is None else model_id(model, declared)
-    answer = plan_json(run_to_its_end(_plan(declared, only, measure=measure)))
+    answer = None if measure else _from_server(manifest, declared, only)
+    if answer is None:
+        answer = plan_json(run_to_its_end(_plan(declared, only, measure=measure)))
     if as_json:
         print_json(answer)
     else:
-        for instance in answer["instances"]:
-            _print(instance)
-        for reason in answer["reasons"]:
-            print_reason(reason)
+        _print_all(answer)
     refused = any(instance["granted"] is None for instance in answer["instances"])
     codes = {reason["code"] for instance in answer["instances"] for reason in instance["reasons"]}
     return NOT_SO if refused or UNMEASURED & codes else OK
+
+
+def _from_server(path: Path | None, declared: Manifest, only: str | None) -> dict[str, Any] | None:
+    """The plan of our running server; None where none runs, or one that has another text in force."""
+    if (running := find_running(path)) is None:
+        return None
+    client, status = running
+    if _manifest_of(status) != declared.sha256:
+        return None
+    try:
+        answer: dict[str, Any] = client.get("/plan")
+    except CommandFailed:
+        return None
+    if _manifest_of(answer) != declared.sha256:
+        # It has read another text meanwhile.
+        return None
+    note("As the running server plans it, beside what it has loaded.")
+    wanted = [instance for instance in answer["instances"] if only in (None, instance["model"])]
+    return {**answer, "instances": wanted}
+
+
+def _manifest_of(answer: dict[str, Any]) -> object:
+    """The SHA-256 of the text that an answer is about."""
+    return answer.get("manifest", {}).get("sha256")
 
 
 async def _plan(manifest: Manifest, only: str | None, *, measure: bool) -> PlanAnswer:
@@ -99,6 +127,16 @@ class _Measuring:
         if replica == 0:
             note(f"{request.id}: its engine measures the memory, nothing is loaded")
         return await self._planner.measure(request, replica, anew=replica == 0)
+
+
+def _print_all(answer: dict[str, Any]) -> None:
+    """Every instance, then what none of them said."""
+    for instance in answer["instances"]:
+        _print(instance)
+    said = [reason["message"] for instance in answer["instances"] for reason in instance["reasons"]]
+    for reason in answer["reasons"]:
+        if reason["message"] not in said:
+            print_reason(reason)
 
 
 def _print(instance: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ def print_pools(pools: list[dict[str, Any]]) -> None:
 
 
 def _rows(pool: dict[str, Any]) -> Iterator[tuple[object, ...]]:
-    leaving = next((one["instance"] for one in pool["residents"] if one["next_to_evict"]), None)
+    leaving = next((_leaves(one) for one in pool["residents"] if one["next_to_evict"]), None)
     for number, device in enumerate(pool["devices"]):
         yield (
             pool["name"] if number == 0 else "",
@@ -41,13 +41,21 @@ def _rows(pool: dict[str, Any]) -> Iterator[tuple[object, ...]]:
         )
 
 
+def _leaves(resident: dict[str, Any]) -> str:
+    return f"{resident['instance']} (for priority {resident['yields_to']} and above)"
+
+
 def _known(count_bytes: int | None) -> str | None:
     return None if count_bytes is None else size(count_bytes)
 
 
 def _told(waiting: dict[str, Any], pool: str) -> str:
     name = waiting["model"] + (f" replica {waiting['replica']}" if waiting["replica"] else "")
-    left = "" if waiting["eta_s"] is None else f", about {duration(float(waiting['eta_s']))} left"
+    # Measured times say nothing where nobody makes room.
+    eta_s = None if waiting["reason"]["severity"] == "error" else waiting["eta_s"]
+    left = "for how long is not known yet" if eta_s is None else f"about {duration(float(eta_s))} left"
     requests = counted(waiting["requests"], "request")
     waited = duration(float(round(waiting["waited_s"])))
-    return f"{name}: number {waiting['position']} in pool {pool}, with {requests}, for {waited}{left}"
+    return (
+        f"{name}: number {waiting['position']} in pool {pool}, with {requests}, waiting for {waited}; {left}"
+    )

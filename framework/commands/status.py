@@ -11,6 +11,7 @@ from framework.commands.moments import since_text
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_reason, print_table, problem_text, say
 from framework.commands.pool_lines import print_pools
+from framework.commands.waiting import shown_state
 from framework.values.units_text import size
 
 STOPPED = "stopped"
@@ -54,7 +55,7 @@ def rows_of(model: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     """The lines of a model: one for each instance, or one that says that there is none."""
     waiting = model["queue"]["waiting"]
     if not model["instances"]:
-        yield (model["name"], model["state"], *(None for _ in COLUMNS[2:-1]), waiting)
+        yield (model["name"], shown_state(model, model["state"]), *(None for _ in COLUMNS[2:-1]), waiting)
     for number, instance in enumerate(model["instances"]):
         name = model["name"] if number == 0 else f"  replica {instance['replica']}"
         yield (
@@ -87,7 +88,7 @@ def print_reasons(model: dict[str, Any]) -> None:
 
 
 def _state(model: dict[str, Any], instance: dict[str, Any]) -> str:
-    text = str(instance["state"])
+    text = shown_state(model, str(instance["state"]))
     progress = instance["progress"]
     if progress and progress["phase"] != "ready":
         loaded, total = size(progress["loaded_bytes"]), size(progress["total_bytes"])

@@ -59,6 +59,15 @@ LOOKS: Mapping[State, Look] = {
     State.FAILED: Look("failed", "Failed", "Gave up; the reason says what to do.", "cross", "bad", "failed"),
     State.STOPPED: Look("stopped", "Not loaded", "Uses no memory.", "circle", "idle", "stopped"),
 }
+WAITING_FOR_MEMORY = Look(
+    "waiting-for-memory",
+    "Waiting for memory",
+    "Starts once its pool has room for it.",
+    "clock",
+    "wait",
+    "loading",
+)
+"""How planning looks while it waits for memory."""
 UNLOAD_MODES: tuple[tuple[StopMode, str], ...] = (
     ("drain", "finish running requests first"),
     ("now", "end running requests"),
@@ -80,9 +89,14 @@ _FITTING: Mapping[State, tuple[tuple[Verb, str], ...]] = {
 }
 
 
-def look_of(state: State) -> Look:
-    """The look of a state."""
-    return LOOKS[state]
+def look_of(state: State, *, waits_for_memory: bool = False) -> Look:
+    """The look of a state of a model, or of an instance of one that `waits_for_memory`."""
+    return WAITING_FOR_MEMORY if waits_for_memory and state is State.PLANNING else LOOKS[state]
+
+
+def look_of_model(view: ModelView) -> Look:
+    """The look of a model's state."""
+    return look_of(view.state, waits_for_memory=view.queue.position is not None)
 
 
 def actions_of(view: ModelView) -> tuple[Action, ...]:

@@ -23,6 +23,7 @@ HUB_FLAGS = frozenset({"--spec-draft-hf", "-hfd", "-hfrd", "--hf-repo-draft", "-
 FLASH_FLAGS = ("-fa", "--flash-attn")
 K_TYPE_FLAGS = ("-ctk", "--cache-type-k")
 V_TYPE_FLAGS = ("-ctv", "--cache-type-v")
+RPC_FLAG, RPC_VARIABLE = "--rpc", "LLAMA_ARG_RPC"
 
 # llama.cpp's own words; it compares them with case (03 §2.1).
 TRUE_WORDS = frozenset({"on", "enabled", "true", "1"})

@@ -21,7 +21,6 @@ NOTHING = "-1"
 SLICE = "MIG-"
 """How the UUID of a slice of a card begins."""
 MASKED_NAME = re.compile(r"(?P<kind>CUDA|ROCm)(?P<ordinal>\d{1,4})")
-REMOTE_NAME = re.compile(r"RPC(?P<ordinal>\d{1,4})")
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
@@ -35,7 +34,7 @@ class Mask:
 
     def physical(self, ordinal: int) -> int:
         """The card that a process calls `ordinal`, as far as the mask tells."""
-        return self.ids[ordinal] if ordinal < len(self.ids) else ordinal
+        return self.ids[ordinal] if 0 <= ordinal < len(self.ids) else ordinal
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,20 @@ def show_only(environ: Mapping[str, str], chosen: Sequence[Device], listed: Sequ
         env = _show_cards(env, mine, backend)
         prefix = "CUDA" if backend == "cuda" else "ROCm"
         names |= {device.name: f"{prefix}{place}" for place, device in enumerate(mine)}
-    remote = _remote_in_order(listed)
     used = {device.endpoint for device in chosen if device.endpoint}
-    counted = [device for device in remote if device.endpoint in used]
-    numbers = {device.name: f"RPC{place}" for place, device in enumerate(counted)}
+    servers = tuple(
+        dict.fromkeys(device.endpoint for device in _by_number(listed) if device.endpoint in used)
+    )
+    numbers = remote_names(servers, listed)
     names |= {name: numbers[name] for name in names if name in numbers}
-    return Shown(env, names, tuple(dict.fromkeys(device.endpoint for device in counted)))
+    return Shown(env, names, servers)
+
+
+def remote_names(servers: Sequence[str], listed: Sequence[Device]) -> dict[str, str]:
+    """What an engine that is given these servers calls their devices, by the names everybody else uses: it
+    counts server by server, while the names of one server's devices need not follow each other."""
+    counted = [device for server in servers for device in _by_number(listed) if device.endpoint == server]
+    return {device.name: f"RPC{place}" for place, device in enumerate(counted)}
 
 
 def masked_backend(name: str) -> Masked | None:
@@ -194,6 +201,6 @@ def _masked_backends(listed: Sequence[Device]) -> tuple[Masked, ...]:
     return tuple(dict.fromkeys(kind for device in listed if (kind := masked_backend(device.name))))
 
 
-def _remote_in_order(listed: Sequence[Device]) -> list[Device]:
+def _by_number(listed: Sequence[Device]) -> list[Device]:
     remote = [device for device in listed if device.endpoint]
     return sorted(remote, key=lambda device: place_of(device.name))

@@ -17,9 +17,10 @@ from typing import Generic, TypeVar
 from framework.hardware import remote
 from framework.hardware.amd import SpillWatch, read_amd_cards
 from framework.hardware.devices import DeviceList, list_local, together, with_host_memory
-from framework.hardware.remote import SERVER_TIMEOUT_S, ServerAnswer, ask_server
+from framework.hardware.remote import SERVER_TIMEOUT_S, DeviceNumbers, ServerAnswer, ask_server
 from framework.values.device import Device
 from framework.values.engine import EngineBinary, FileId
+from framework.values.reason import Reason
 
 FRESH_S = 3.0
 LASTING_S = 60.0
@@ -59,6 +60,8 @@ class DeviceCache:
         self._turns: dict[str, asyncio.Lock] = {}
         """Engines of several builds must not meet at a server either."""
         self._known: dict[str, tuple[Device, ...]] = {}
+        self._away: dict[str, Reason] = {}
+        self._numbers = DeviceNumbers()
         self._spills = SpillWatch()
 
     async def get(
@@ -71,15 +74,23 @@ class DeviceCache:
     ) -> DeviceList:
         """What `list_devices` says now or said just now. Never raises; callers that come together share.
 
-        `rpc` are the servers of all pools in their order. `max_age_s` is how old an answer may be; None
-        leaves that to what was answered.
+        Remote devices keep their names for the life of this cache; those of servers that are met for the
+        first time are counted in the order of `rpc`. `max_age_s` is how old an answer may be; None leaves
+        that to what was answered.
         """
         servers = tuple(dict.fromkeys(rpc))
         asking = [self._server(binary, environ, endpoint, max_age_s) for endpoint in servers]
         local, answers = await asyncio.gather(
             self._locally(binary, environ, max_age_s), asyncio.gather(*asking)
         )
-        return with_host_memory(together(local, servers, answers))
+        return with_host_memory(together(local, self._numbers.named(servers, answers), answers))
+
+    def why_not(self, endpoint: str) -> Reason | None:
+        """Why a server gave no devices when it was asked last; None where it did, or never was.
+
+        Thread-safe.
+        """
+        return self._away.get(endpoint)
 
     async def get_anew(
         self, binary: EngineBinary, environ: Mapping[str, str], *, rpc: Sequence[str] = ()
@@ -124,7 +135,10 @@ class DeviceCache:
             if endpoint in self.held():  # since this caller began to wait for its turn
                 return as_known(), 0.0
             answer = await ask_server(binary, environ, endpoint, timeout_s=self._server_timeout_s)
-            if answer.devices:
+            if answer.reason is not None:
+                self._away[endpoint] = answer.reason
+            else:
+                self._away.pop(endpoint, None)
                 self._known[endpoint] = answer.devices
             return answer, LASTING_S if answer.hung else FRESH_S
 

@@ -17,11 +17,10 @@ from framework.engines.child_env import probe_environment
 from framework.engines.library_path import library_path
 from framework.engines.process_output import ProcessOutput, process_output
 from framework.engines.visibility import BUS_ORDER, ORDER_VARIABLE
-from framework.hardware import remote
 from framework.hardware.card_facts import with_card_facts
 from framework.hardware.device_list import parse_device_list
 from framework.hardware.driver import DriverFacts, read_driver
-from framework.hardware.remote import SERVER_TIMEOUT_S, ServerAnswer, ask_server
+from framework.hardware.remote import SERVER_TIMEOUT_S, DeviceNumbers, ServerAnswer, ask_server
 from framework.values.device import HOST_NAME, Device
 from framework.values.engine import EngineBinary
 from framework.values.reason import Reason
@@ -56,7 +55,7 @@ async def list_devices(
     """Ask `binary` for its devices and for those of the servers `rpc`, `host:port` each. Never raises.
 
     `environ` is the manager's: the inherited masks apply, as they will for the engine. Remote devices are
-    counted over `rpc`: give the servers of all pools. Where instances may hold servers, ask a `DeviceCache`.
+    counted over `rpc`, by this call alone. Where instances may hold servers, ask a `DeviceCache`.
     """
     servers = tuple(dict.fromkeys(rpc))
     limit_s = min(timeout_s, SERVER_TIMEOUT_S)
@@ -64,7 +63,7 @@ async def list_devices(
     local, answers = await asyncio.gather(
         list_local(binary, environ, timeout_s=timeout_s), asyncio.gather(*asking)
     )
-    return together(local, servers, answers)
+    return together(local, DeviceNumbers().named(servers, answers), answers)
 
 
 async def list_local(
@@ -89,11 +88,11 @@ def described(listing: str, driver: DriverFacts, environ: Mapping[str, str]) -> 
     return DeviceList((*devices, host), reasons)
 
 
-def together(local: DeviceList, servers: Sequence[str], answers: Sequence[ServerAnswer]) -> DeviceList:
+def together(local: DeviceList, remote: Sequence[Device], answers: Sequence[ServerAnswer]) -> DeviceList:
     """One list of what was asked for separately, in the engine's order: remote devices come first."""
     own = tuple(device for device in local.devices if device.kind != "rpc")
     reasons = tuple(answer.reason for answer in answers if answer.reason is not None)
-    return DeviceList((*remote.count(servers, answers), *own), (*local.reasons, *reasons))
+    return DeviceList((*remote, *own), (*local.reasons, *reasons))
 
 
 def host_memory() -> Device:

@@ -10,15 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from framework.values.device import Device
+from framework.values.device_words import AUTO, CPU, REMOTE
 from framework.values.request import PoolLimits
-
-AUTO, HOST, REMOTE = "auto", "cpu", "rpc://"
 
 
 def servers_of(pools: Iterable[PoolLimits]) -> tuple[str, ...]:
     """`host:port` of every server that a pool names, each once, in the order of the manifest.
 
-    This is the order in which everybody counts remote devices.
+    In this order remote devices are counted whose servers are met for the first time.
     """
     named = (name for pool in pools for name in pool.devices)
     return tuple(dict.fromkeys(name.removeprefix(REMOTE) for name in named if name.startswith(REMOTE)))
@@ -28,7 +27,7 @@ def names_device(names: Iterable[str], device: Device) -> bool:
     """Whether one of `names` means this very device. `auto` means none."""
     own = {device.name, device.uuid, f"{REMOTE}{device.endpoint}"} - {"", REMOTE}
     if device.kind == "cpu":
-        own.add(HOST)
+        own.add(CPU)
     return any(name in own for name in names)
 
 

@@ -56,7 +56,6 @@ async def ask_server(
         return ServerAnswer(reason=_in_use(endpoint, "another program on this machine is connected to it"))
     env = {**probe_environment(environ, library_path(binary, environ)), **NO_LOCAL_DEVICES}
     # Only read when it stands in front (15 §9).
-    # Only read when it stands in front (15 §9).
     argv = (str(binary.entry), "--rpc", endpoint, "--list-devices")
     output = await process_output(argv, env, timeout_s=timeout_s)
     if output.exit_code is None and output.fault.startswith("did not end"):
@@ -74,17 +73,30 @@ def held(endpoint: str, known: Sequence[Device]) -> ServerAnswer:
     return ServerAnswer(reason=_in_use(endpoint, "an instance holds it, and it was never asked before"))
 
 
-def count(servers: Sequence[str], answers: Sequence[ServerAnswer]) -> tuple[Device, ...]:
-    """All remote devices under the names that everybody uses: counted over the servers, in their order.
+class DeviceNumbers:
+    """Numbers of remote devices: `RPC<n>` means one and the same device for as long as this lives.
 
-    A server that did not answer keeps one number, so that the others keep theirs when it comes back.
+    They are given as servers are met, and never again to another: whatever pools come and go, the books about
+    who holds which device stay true. A server that does not answer has its first number all the same.
     """
-    named: list[Device] = []
-    number = 0
-    for _, answer in zip(servers, answers, strict=True):
-        named += [replace(device, name=f"RPC{number + place}") for place, device in enumerate(answer.devices)]
-        number += max(1, len(answer.devices))
-    return tuple(named)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], int] = {}
+        """By server and the server's own count of its devices."""
+
+    def named(self, servers: Sequence[str], answers: Sequence[ServerAnswer]) -> tuple[Device, ...]:
+        """All remote devices under the names that everybody uses. New ones are counted in this order."""
+        found: list[Device] = []
+        for endpoint, answer in zip(servers, answers, strict=True):
+            self._number(endpoint, 0)
+            found += [
+                replace(device, name=f"RPC{self._number(endpoint, place)}")
+                for place, device in enumerate(answer.devices)
+            ]
+        return tuple(found)
+
+    def _number(self, endpoint: str, place: int) -> int:
+        return self._known.setdefault((endpoint, place), len(self._known))
 
 
 def is_in_use(endpoint: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from framework.manifest.bad_value import BadValue
+from framework.values.device_words import AUTO, CPU, REMOTE
 from framework.values.manifest import Listener
 
 HIGHEST_PORT = 65535
@@ -17,10 +18,13 @@ HOST = re.compile(
 PORT = re.compile(r"[0-9]{1,9}")
 DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 UUID = re.compile(r"(GPU|MIG)-[A-Za-z0-9/-]{1,80}")
-# These numbers count the servers of all pools, so a change of another pool would move them.
+# These numbers are given as servers are met, so after a restart they may be those of others.
 NUMBERED_REMOTE = re.compile(r"(?i)RPC[0-9]*")
-AUTO, CPU, RPC = "auto", "cpu", "rpc://"
 DEFAULT_LISTENER = Listener()
+# Build b10068 takes everything behind the first colon for the port, and finds no server.
+NO_IPV6 = (
+    'the name or the IPv4 address of a server: engines cannot read an IPv6 address there ("rpc://host:port")'
+)
 ADDRESS_FORM = f'host:port with a port from 1 to {HIGHEST_PORT}, as in "127.0.0.1:8080" or "[::1]:8080"'
 
 
@@ -63,12 +67,14 @@ def parse_device(value: Any) -> str:
         raise BadValue("bad_device", form)
     if value.lower() in (AUTO, CPU):  # listings call host memory `CPU`
         return value.lower()
-    if value.startswith(RPC):
+    if value.startswith(REMOTE):
         try:
-            server = parse_address(value.removeprefix(RPC))
+            server = parse_address(value.removeprefix(REMOTE))
         except BadValue:
             raise BadValue("bad_device", form) from None
-        return f"{RPC}{replace(server, host=server.host.lower())}"
+        if ":" in server.host:
+            raise BadValue("bad_device", NO_IPV6)
+        return f"{REMOTE}{replace(server, host=server.host.lower())}"
     if NUMBERED_REMOTE.fullmatch(value):
         raise BadValue("bad_device", 'the address of the server, as in "rpc://127.0.0.1:50052"')
     if not DEVICE.fullmatch(value) and not UUID.fullmatch(value):
@@ -78,7 +84,7 @@ def parse_device(value: Any) -> str:
 
 def is_remote(device: str) -> bool:
     """Whether a device of the manifest is a server of llama.cpp's RPC backend."""
-    return device.startswith(RPC)
+    return device.startswith(REMOTE)
 
 
 def is_uuid(device: str) -> bool:

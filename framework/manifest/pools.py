@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from framework.manifest.addresses import AUTO, CPU, is_remote, is_uuid
+from framework.manifest.addresses import is_remote, is_uuid
 from framework.manifest.files import Files
 from framework.manifest.findings import Findings, Place
 from framework.manifest.key_paths import quoted_key
 from framework.manifest.schema_engines import PoolTable
 from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.tables import Entry, Tables
+from framework.values.device_words import AUTO, CPU
 from framework.values.units_text import counted, size
 
 DEFAULT_POOL = "default"

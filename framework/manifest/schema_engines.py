@@ -61,11 +61,12 @@ class PoolTable(Table):
     """`auto` (all GPUs of this machine, else the CPU), `cpu`, devices as the engine lists them (`CUDA0`),
     UUIDs of GPUs (`GPU-...`), or servers of llama.cpp's RPC backend (`rpc://host:port`)."""
     fill: Annotated[float, Field(ge=LEAST_FILL, le=1.0)] = option(LIMITS.fill, effect=NEXT_PLAN)
-    """Share of each GPU that may be planned."""
+    """Share of each GPU, or of the budget for it, that may be planned."""
     budget: SizeLimit | None = option(LIMITS.budget_bytes, effect=NEXT_PLAN)
-    """What models of the pool may hold of each device together. Absent: all of it."""
+    """What models of the pool may hold of each device together; `fill` and `reserve` are taken off it. Pages
+    of model files in host memory count too. Absent: all of the device."""
     reserve: SizeLimit = option(LIMITS.reserve_bytes, written="0MiB", effect=NEXT_PLAN)
-    """Memory that stays free on each device besides."""
+    """Memory that stays free on each device besides, or of the budget for it."""
     evict: Literal["idle", "never"] = option(LIMITS.evict, effect="live")
     """Whether idle models make room for others: the lowest priority first, then the least recently used."""
     offload: Literal["allow", "forbid"] = option(LIMITS.offload, effect=NEXT_PLAN)

@@ -72,7 +72,8 @@ class TimeoutTable(Table):
     """How long things may take."""
 
     load: Duration = option(LIVE.load_timeout_s, written="10m")
-    """From the start of the process to ready. Large models on cold disks need minutes."""
+    """From the start of the process to ready. Large models on cold disks need minutes. A request waits for a
+    model that is not loaded, memory included, at most so long."""
     first_token: Duration = option(LIVE.first_token_timeout_s, written="20m")
     """From the request to the first token; long prompts on slow machines need it."""
     stall: Duration = option(LIVE.stall_timeout_s, written="2m")
@@ -80,8 +81,8 @@ class TimeoutTable(Table):
     drain: DurationOrZero = option(LIVE.drain_timeout_s, written="5m")
     """For requests that are being served when the model is to stop or to be replaced."""
     queue: DurationOrZero = option(LIVE.queue_timeout_s, written="1m")
-    """While the model is replaced, or waits for its next start. After half of it, requests that wait for
-    memory come before those for models that are loaded."""
+    """For a request while the model is replaced, or waits for its next start. Half of it is when a model that
+    waits for memory gets its turn before requests for models that are loaded."""
 
 
 class BatchTable(Table):
@@ -206,7 +207,8 @@ class DefaultsTable(Table):
     pin: bool = option(LIVE.pin)
     """Once loaded, never unloaded to make room for others."""
     max_queue: Annotated[int, whole(0, 100_000)] = option(LIVE.max_queue)
-    """Requests that may wait for this model; further ones get 503 with `Retry-After`."""
+    """Requests that may wait for this model while it is not ready; further ones get 503 with `Retry-After`.
+    Those that a ready model is sent do not count."""
     overflow_to: Name | None = option(None)
     """Model for prompts that are longer than this one's context."""
     timeout: TimeoutTable = sub_table(TimeoutTable)

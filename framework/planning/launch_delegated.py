@@ -1,14 +1,15 @@
 """Launches whose placement is the engine's or the user's: follow what will come of it (04 §10.9, §11). Pure.
 
 Called by planning.launch_place. The line keeps the engine's fit step, or the layers that manual mode names;
-what it says of devices are those of the pool. Manual mode is never refused for memory.
+what it says of devices are those of the pool. Manual mode is never refused for memory. No launch goes to a
+server that serves somebody else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+from framework.engines.visibility import remote_names
 from framework.planning.launch import Place, directed
 from framework.planning.launch_memory import LaunchMemory, plan_launch_memory, unplanned
 from framework.planning.launch_site import Launch, Site
@@ -16,7 +17,8 @@ from framework.planning.line_settings import names_devices, owns_placement, read
 from framework.planning.memory import Hardware
 from framework.planning.memory_reasons import does_not_fit, file_does_not_fit
 from framework.planning.placement.by_size import place_by_size
-from framework.planning.placement.choice import grows_of, mapped_of, needs_of
+from framework.planning.placement.choice import at_least_something, grows_of, mapped_of, needs_of
+from framework.planning.placement.servers import refuse_taken
 from framework.planning.placement.tensor_mode import tensor_by_hand
 from framework.planning.pool_hardware import gpus_of, gpus_on_line
 from framework.values.device import Device
@@ -27,11 +29,14 @@ from framework.values.reason import Failure, Reason, Refused
 SHORTER, MOVED = "context_fitted", "layers_delegated"
 
 
-def by_hand(launch: Launch, site: Site) -> LaunchPlan:
-    """Manual mode: what the user says, on the pool's devices or his picks, and what it will take."""
-    sent, gpus = _sent(launch, site)
+def by_hand(launch: Launch, site: Site, freedom: Freedom | None) -> LaunchPlan:
+    """Manual mode: what the user says, on the pool's devices or his picks, and what it will take.
+
+    Raises Refused (`does_not_fit`) only where a server is in use; with `freedom` None not even there.
+    """
+    sent, gpus = _sent(launch, site, freedom)
     memory = _memory(launch, sent, site.hardware(gpus, launch))
-    return _with_memory(sent, site, gpus, memory)
+    return _with_memory(sent, site, memory)
 
 
 def _is_off_gpus(launch: Launch) -> bool:
@@ -49,9 +54,10 @@ def delegated(
 ) -> LaunchPlan:
     """The engine's fit step decides. `why` it cannot be planned for; `is_owned`: the user's flags say where.
 
-    Raises Refused (`does_not_fit`) where that comes to more than `freedom` allows; None allows everything.
+    Raises Refused (`does_not_fit`) where that comes to more than `freedom` allows, or a server is in use;
+    None allows everything.
     """
-    sent, gpus = _sent(launch, site)
+    sent, gpus = _sent(launch, site, freedom)
     hardware = site.hardware(gpus, launch)
     if why is not None:
         return _by_size(launch, sent, site, hardware, freedom, why)
@@ -62,28 +68,56 @@ def delegated(
     if freedom is not None and (memory.fit.fits is False or is_less or is_forbidden):
         reason = does_not_fit(memory.fit, memory.fit.remedies, site.devices, site.residents)
         raise Refused(Failure(reason))
-    return _with_memory(sent, site, gpus, memory)
+    return _with_memory(sent, site, memory)
 
 
-def _sent(launch: Launch, site: Site) -> tuple[LaunchPlan, tuple[Device, ...]]:
-    """The launch on the devices that it may use, said on its line unless the user says so himself."""
+def _sent(launch: Launch, site: Site, freedom: Freedom | None) -> tuple[LaunchPlan, tuple[Device, ...]]:
+    """The launch on the devices that it may use, said on its line unless the user says so himself; and which
+    of them its memory goes to."""
+    request = launch.plan.request
+    if names_devices(request.extra_args, launch.plan.env):
+        sent, gpus = _as_written(launch, site)
+    elif not site.is_known:
+        return launch.plan, ()
+    elif request.memory_mode == "manual":
+        sent, gpus = _by_hand(launch, site)
+    else:
+        gpus = site.untaken(site.together(gpus_of(site.devices, request, site.unlisted), launch))
+        names = tuple(gpu.name for gpu in gpus)
+        sent = directed(launch.plan, launch.facts, Place(names, site.devices))
+    if freedom is not None:
+        used = [device for device in site.devices if device.name in sent.placement.devices]
+        refuse_taken(used, site.devices, site.residents)
+    return sent, gpus
+
+
+def _as_written(launch: Launch, site: Site) -> tuple[LaunchPlan, tuple[Device, ...]]:
+    """The line as its user wrote it. The engine connects to all servers on it, whichever devices it names,
+    and counts theirs in the order of the line."""
     request = launch.plan.request
     line = read_line(launch.plan.argv, launch.plan.env)
-    if names_devices(request.extra_args, launch.plan.env):
-        named = line.devices
-        if named is None:  # servers alone: the engine uses theirs beside all others
-            remote = [device.name for device in site.devices if device.kind == "rpc"]
-            named = (*remote, *(gpu.name for gpu in gpus_of(site.devices, request, site.unlisted)))
-        return launch.plan, gpus_on_line(site.devices, named)
-    if not site.is_known:
-        return launch.plan, ()
-    if request.memory_mode == "manual" and _is_off_gpus(launch):
+    calls = remote_names(line.servers, site.devices)
+    outside = {child: name for name, child in calls.items()}
+    if line.devices is None:  # servers alone: the engine uses theirs beside all others
+        local = (gpu.name for gpu in gpus_of(site.devices, request, site.unlisted) if not gpu.is_exclusive)
+        names = (*calls, *local)
+    else:
+        names = tuple(outside.get(name, name) for name in line.devices)
+    gpus = gpus_on_line(site.devices, names)
+    opened = dict.fromkeys((*calls, *(gpu.name for gpu in gpus)))
+    children = {name: calls.get(name, name) for name in opened}
+    placement = replace(launch.plan.placement, devices=tuple(children), child_names=children)
+    return replace(launch.plan, placement=placement), gpus
+
+
+def _by_hand(launch: Launch, site: Site) -> tuple[LaunchPlan, tuple[Device, ...]]:
+    """All devices of the pool, or all that were picked; none where there is nothing for a GPU to do."""
+    if _is_off_gpus(launch):
         return directed(launch.plan, launch.facts, Place((), site.devices)), ()
-    gpus = gpus_of(site.devices, request, site.unlisted)
-    names = tuple(gpu.name for gpu in gpus)
-    if request.memory_mode != "manual":
-        return directed(launch.plan, launch.facts, Place(names, site.devices)), gpus
+    gpus = site.together(gpus_of(site.devices, launch.plan.request, site.unlisted), launch)
+    line = read_line(launch.plan.argv, launch.plan.env)
     is_tensor, types, notes = tensor_by_hand(launch.plan, line, len(gpus))
+    names = tuple(gpu.name for gpu in gpus)
     place = Place(names, site.devices, is_tensor=is_tensor, cache_types=types)
     sent = directed(launch.plan, launch.facts, place)
     return replace(sent, reasons=(*sent.reasons, *notes)), gpus
@@ -116,21 +150,20 @@ def _by_size(
     placement = Placement(
         devices=sent.placement.devices,
         child_names=sent.placement.child_names,
-        needs_bytes=placed.needs_bytes,
+        needs_bytes=at_least_something(placed.needs_bytes, sent.placement.devices),
         mapped_bytes=placed.mapped_bytes,
     )
     return replace(sent, placement=placement, fit=memory.fit, reasons=_told(sent, site, memory))
 
 
-def _with_memory(sent: LaunchPlan, site: Site, gpus: Sequence[Device], memory: LaunchMemory) -> LaunchPlan:
+def _with_memory(sent: LaunchPlan, site: Site, memory: LaunchMemory) -> LaunchPlan:
     fit = memory.fit
-    names = tuple(gpu.name for gpu in gpus if gpu.name in fit.total_bytes) or tuple(gpu.name for gpu in gpus)
     placement = Placement(
-        devices=names,
-        child_names=sent.placement.child_names or {name: name for name in names},
+        devices=sent.placement.devices,
+        child_names=sent.placement.child_names,
         gpu_layers=fit.gpu_layers,
         cpu_experts=fit.cpu_experts,
-        needs_bytes=needs_of(fit),
+        needs_bytes=needs_of(fit, sent.placement.devices),
         grows_bytes=grows_of(fit),
         mapped_bytes=mapped_of(fit),
     )

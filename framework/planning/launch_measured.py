@@ -49,7 +49,10 @@ def with_measurement(plan: LaunchPlan, measured: Measurement) -> LaunchPlan:
     ours = REPLACED | DECIDED if plan.placement.is_delegated else REPLACED
     kept = [reason for reason in plan.reasons if reason.code not in ours]
     placement = replace(
-        plan.placement, needs_bytes=needs_of(fit), grows_bytes=grows_of(fit), mapped_bytes=mapped_of(fit)
+        plan.placement,
+        needs_bytes=needs_of(fit, plan.placement.devices),
+        grows_bytes=grows_of(fit),
+        mapped_bytes=mapped_of(fit),
     )
     reasons = (*kept, *_reasons(fit, choice, asked_tokens))
     return replace(plan, fit=fit, placement=placement, reasons=reasons)

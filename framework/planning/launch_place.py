@@ -56,7 +56,7 @@ def _placed(launch: Launch, site: Site, freedom: Freedom | None) -> LaunchPlan:
     request = launch.plan.request
     line = read_line(launch.plan.argv, launch.plan.env)
     if request.memory_mode == "manual":
-        return by_hand(launch, site)
+        return by_hand(launch, site, freedom)
     why = launch.fault or why_unplanned(line, launch.model)
     is_owned = owns_placement(request.extra_args, launch.plan.env)
     if is_owned or why or not (site.is_known or is_host_pool(request.pool)):
@@ -66,14 +66,19 @@ def _placed(launch: Launch, site: Site, freedom: Freedom | None) -> LaunchPlan:
 
 def _computed(launch: Launch, site: Site, freedom: Freedom | None, line: LineSettings) -> LaunchPlan:
     request = launch.plan.request
-    gpus = gpus_of(site.devices, request, site.unlisted)
+    gpus = site.together(gpus_of(site.devices, request, site.unlisted), launch)
     hardware = site.hardware(gpus, launch)
-    check_unified(launch.plan.file_bytes, gpus, site.devices, site.residents)
+    weights = launch.plan.file_bytes + launch.model.projector_bytes
+    short = check_unified(weights, gpus, site.devices, site.residents)
+    if short is not None and freedom is not None:
+        raise Refused(Failure(short))
     mode = tensor_mode(launch.plan, line, launch.model, hardware, _asked(launch, line))
     search = _search(launch, mode.line, hardware)
     most: Freedom = "offloaded" if request.pool.offload == "allow" else "shrunk"
     within = most if freedom is None or (freedom, most) == ("offloaded", "shrunk") else freedom
     choice = mode.choice(within) if mode.is_on else search.find(within)
+    if site.are_all_taken(gpus):
+        choice = None  # a server that serves another is waited for, not done without (MN-08)
     if choice is None:
         tried = search.best_try()
         ways = _remedies(search, tried, launch, mode.line) if within == most else ()
@@ -82,7 +87,7 @@ def _computed(launch: Launch, site: Site, freedom: Freedom | None, line: LineSet
             raise Refused(Failure(reason))
         return _finished(launch, site, replace(tried, fit=replace(tried.fit, remedies=ways)), mode, (reason,))
     choice, limit = limited(choice, mode.line, launch.plan, hardware, holdings(site.residents))
-    told = (*_differences(choice, search, launch, hardware), *limit)
+    told = (*_differences(choice, search, launch, hardware), *limit, *filter(None, (short,)))
     if not choice.is_whole:
         ways = _remedies(search, choice, launch, mode.line)
         choice = replace(choice, fit=replace(choice.fit, remedies=ways))
@@ -127,7 +132,7 @@ def _remedies(search: Search, choice: Choice, launch: Launch, line: LineSettings
     """What would help, on the devices of a try. What planning does by itself, moving layers, is no advice."""
     model = launch.model
     settings = replace(line.cache, n_ctx=choice.context, slots=choice.slots)
-    gpus = tuple(gpu for gpu in search.hardware.gpus if gpu.name in choice.devices)
+    gpus = tuple(gpu for gpu in search.hardware.gpus if not choice.devices or gpu.name in choice.devices)
     return remedies(
         model.shape,
         model.tensors,

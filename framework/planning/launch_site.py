@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from framework.planning.launch import LaunchFacts
 from framework.planning.launch_memory import ModelMemory
 from framework.planning.memory import Hardware
+from framework.planning.memory.budget import budgets
 from framework.planning.placement.room import room_for
 from framework.planning.placement.search import Search
-from framework.planning.pool_hardware import host_of
+from framework.planning.placement.servers import taken_names
+from framework.planning.placement.slices import usable_together
 from framework.values.device import Device
 from framework.values.plan import LaunchPlan
 from framework.values.pool import Resident
@@ -50,5 +52,18 @@ class Site:
 
     def hardware(self, gpus: Sequence[Device], launch: Launch) -> Hardware:
         """What of it the launch may use."""
-        pool = launch.plan.request.pool
-        return room_for(gpus, host_of(self.devices), pool, self.residents, self.ceilings)
+        return room_for(gpus, self.devices, launch.plan.request.pool, self.residents, self.ceilings)
+
+    def together(self, gpus: Sequence[Device], launch: Launch) -> tuple[Device, ...]:
+        """Those of them that one process can use at a time, the roomiest ones."""
+        return usable_together(gpus, budgets(self.hardware(gpus, launch)))
+
+    def are_all_taken(self, gpus: Sequence[Device]) -> bool:
+        """Whether there are GPUs, and each belongs to a server that serves somebody else."""
+        taken = taken_names(self.devices, self.residents)
+        return bool(gpus) and all(gpu.name in taken for gpu in gpus)
+
+    def untaken(self, gpus: Sequence[Device]) -> tuple[Device, ...]:
+        """Those that nobody else has to himself; all of them where somebody has every one."""
+        taken = taken_names(self.devices, self.residents)
+        return tuple(gpu for gpu in gpus if gpu.name not in taken) or tuple(gpus)

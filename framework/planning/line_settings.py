@@ -74,6 +74,8 @@ class LineSettings:
     """What the fit step leaves free of each device."""
     devices: tuple[str, ...] | None = None
     """Names on the line; empty for host memory alone, None where it names none."""
+    servers: tuple[str, ...] = ()
+    """`host:port` of remote servers that the engine connects to, in the order in which it counts them."""
     projector: str | None = None
     draft: DraftPlan | None = None
     """An embedded head that drafts."""
@@ -146,6 +148,7 @@ def read_line(argv: Sequence[str], env: Mapping[str, str]) -> LineSettings:
         margin_bytes=_margin_bytes(line),
         least_context=LEAST_FITTED_CONTEXT if least is None else max(1, least),
         devices=_devices(line),
+        servers=tuple(name for name in (line.value(("--rpc",), "RPC") or "").split(",") if name),
         projector=line.value(("-mm", "--mmproj"), "MMPROJ"),
         draft=_head(line),
         drafter=drafter,

@@ -9,6 +9,7 @@ from framework.planning.memory import Hardware
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.placement import HOST
 from framework.planning.memory.settings import CELL_PADDING
+from framework.planning.placement.servers import UNNAMED
 from framework.values.device import Device
 from framework.values.plan import FitPlan, Remedy
 from framework.values.pool import Resident
@@ -85,7 +86,7 @@ def does_not_fit(
     known = {device.name: device for device in devices}
     parts = [
         f"{size(need)} of {name}, where {size(plan.budget_bytes[name])} can be used"
-        f"{_held(name, known.get(name), residents)}"
+        f"{_held(name, known, residents)}"
         for name, need in full.items()
     ]
     if not full:
@@ -117,7 +118,7 @@ def file_does_not_fit(
     sizes = budgets(hardware)
     names = [gpu.name for gpu in hardware.gpus]
     known = {device.name: device for device in devices}
-    rooms = [f"{size(sizes[name])} of {name}{_held(name, known.get(name), residents)}" for name in names]
+    rooms = [f"{size(sizes[name])} of {name}{_held(name, known, residents)}" for name in names]
     return Reason(
         "does_not_fit",
         f"Its files are {size(file_bytes)}, and {' and '.join(rooms)} can be used; it is not started.",
@@ -131,9 +132,19 @@ def file_does_not_fit(
     )
 
 
-def _held(name: str, device: Device | None, residents: Sequence[Resident]) -> str:
+def _held(name: str, known: Mapping[str, Device], residents: Sequence[Resident]) -> str:
     """Who has the rest of a device, as the end of a sentence."""
-    ours = [f"{one.model} holds {size(one.bytes[name])}" for one in residents if one.bytes.get(name)]
+    device = known.get(name)
+    ours = [
+        f"{one.model or UNNAMED} holds {size(one.bytes[name])}" for one in residents if one.bytes.get(name)
+    ]
+    if device is not None and device.is_exclusive and not ours:
+        beside = [other.name for other in known.values() if other.endpoint == device.endpoint]
+        ours = [
+            f"{one.model or UNNAMED} has its server"
+            for one in residents
+            if any(one.bytes.get(other) for other in beside)
+        ]
     foreign = _foreign_bytes(device, residents) if device is not None else 0
     others = [f"other programs hold {size(foreign)}"] if foreign >= LEAST_FOREIGN_BYTES else []
     return f" ({', '.join((*ours, *others))})" if ours or others else ""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from framework.hardware.membership import AUTO, HOST, REMOTE, members, names_device
+from framework.hardware.membership import members, names_device
 from framework.planning.memory import GpuBudget
+from framework.planning.placement.slices import go_together
 from framework.values.device import HOST_NAME, Device
+from framework.values.device_words import AUTO, CPU, REMOTE
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest, PoolLimits
 
@@ -30,8 +32,9 @@ def gpus_of(
 ) -> tuple[Device, ...]:
     """GPUs of the request's pool, or those of them that it picks; remote ones come first, as in the engine.
 
-    Raises Refused for names that no device has (04 §8.3): of a pick any, of a pool all. `unlisted` say why
-    servers are not in the list; such a start is tried again.
+    Raises Refused for names that no device has (04 §8.3): of a pick any, of a pool all; and for a pick that
+    no process can use as a whole. `unlisted` say why servers are not in the list; such a start is tried
+    again.
     """
     pool = request.pool
     if is_host_pool(pool):
@@ -40,6 +43,8 @@ def gpus_of(
     if request.devices is not None:
         _check_names(request.devices, found, unlisted, f"models.{request.id}.placement.devices")
         found = [device for device in found if names_device(request.devices, device)]
+        if not go_together(found):
+            raise Refused(Failure(_one_slice_only(found, request)))
     elif not found:
         _check_names(pool.devices, devices, unlisted, f"pools.{pool.name}.devices")
     return tuple(sorted(found, key=lambda device: device.kind != "rpc"))
@@ -58,7 +63,7 @@ def host_of(devices: Sequence[Device]) -> Device | None:
 
 def is_host_pool(pool: PoolLimits) -> bool:
     """Whether the pool is host memory and nothing else."""
-    return HOST in pool.devices
+    return CPU in pool.devices
 
 
 def gpu_budget(device: Device) -> GpuBudget:
@@ -75,7 +80,7 @@ def _check_names(
     names: Collection[str], devices: Sequence[Device], unlisted: Sequence[Reason], where: str
 ) -> None:
     """Every name has to be that of a device."""
-    wanted = [name for name in names if name not in (AUTO, HOST, HOST_NAME)]
+    wanted = [name for name in names if name not in (AUTO, CPU, HOST_NAME)]
     missing = sorted(
         {name for name in wanted if not any(names_device((name,), device) for device in devices)}
     )
@@ -94,6 +99,18 @@ def _check_names(
         {"requested": missing, "available": listed},
     )
     raise Refused(Failure(reason))
+
+
+def _one_slice_only(picked: Sequence[Device], request: ModelRequest) -> Reason:
+    names = ", ".join(device.name for device in picked)
+    return Reason(
+        "one_slice_only",
+        f"models.{request.id}.placement.devices picks {names}; a process can use one slice of a card, and no"
+        " other CUDA device beside it.",
+        "Pick one of them.",
+        "error",
+        {"devices": [device.name for device in picked]},
+    )
 
 
 def _unreachable(servers: Sequence[str], where: str) -> Reason:

@@ -85,4 +85,7 @@ def _may_start(view: ModelView, request: ModelRequest) -> bool:
     """07 §3.12: a stop by command and a remembered failure hold until the request changes."""
     if needs_another_start(view.request, request):
         return True
-    return not view.stopped_by_command and view.state is not State.FAILED
+    if view.stopped_by_command:
+        return False
+    # Other limits of the pool may be room enough.
+    return view.state is not State.FAILED or view.request.pool != request.pool

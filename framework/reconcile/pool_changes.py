@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from framework.engines.args import values_of
+from framework.engines.args import RPC_FLAG, values_of
 from framework.values.action import FieldChange
+from framework.values.device_words import AUTO, CPU, REMOTE, UUIDS
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan
 from framework.values.request import Effect, ModelRequest, PoolLimits
 
-AUTO, CPU, REMOTE = "auto", "cpu", "rpc://"
-UUIDS = ("GPU-", "MIG-")
 REMOTE_NAME = "RPC"
-RPC_FLAG = "--rpc"
 NEXT_PLAN = "used by the next plan; what runs keeps what it has"
 
 

@@ -39,7 +39,7 @@ RETRYABLE = frozenset(
     }
 )
 # Classes whose sentence says what the memory plan knew.
-OF_MEMORY = frozenset({"killed_by_os", "out_of_memory"})
+TOLD_WITH_MEMORY = frozenset({"killed_by_os", "out_of_memory"})
 BACKTRACE = re.compile(r"^(#\d+ |\[New LWP|\[Thread debugging|Using host libthread_db|\[Inferior|warning: )")
 ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
 REJECTED = re.compile(
@@ -162,7 +162,7 @@ def classify(end: StartEnd) -> Failure:
         "model_file": str(end.plan.main_gguf),
         "engine": str(end.plan.engine.entry),
     }
-    if code in OF_MEMORY and end.plan.fit.lines:
+    if code in TOLD_WITH_MEMORY and end.plan.fit.lines:
         evidence |= {"needed_bytes": _needed(end.plan.fit), "budget_bytes": dict(end.plan.fit.budget_bytes)}
     reason = Reason(code, message, remedy, "error", evidence)
     how = "by Paddock" if end.outcome == "incomplete" else f"with {describe_exit(end.exit_code)}"

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from framework.hardware.membership import members
 from framework.runtime.child import KILL_WAIT_S
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
@@ -18,6 +19,7 @@ from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdi
 from framework.runtime.logs import LogBuffer
 from framework.runtime.pool_views import Seen, pool_view, waiting_view
 from framework.runtime.sampler import Sampler
+from framework.runtime.second_look import failed_replicas, memory_came_free, retry_if_changed
 from framework.runtime.shop import Shop
 from framework.runtime.supervisor import Supervisor
 from framework.telemetry.changes import Changes
@@ -64,7 +66,7 @@ class Fleet:
         return tuple(
             pool_view(
                 limits,
-                [device for device in self._shop.listed() if device.pool == name],
+                members(self._shop.listed(), limits),
                 residents,
                 self._waiting(name),
                 seen,
@@ -203,11 +205,13 @@ class Fleet:
 
     def _tick(self) -> None:
         now = time.monotonic()
-        freed = self._shop.ledger.returns != self._returns_seen
-        if freed or now - self._memory_tried_s > MEMORY_RETRY_S:
-            self._returns_seen, self._memory_tried_s = self._shop.ledger.returns, now
+        self._shop.ledger.prune()
+        is_due = now - self._memory_tried_s > MEMORY_RETRY_S
+        if is_due or self._shop.ledger.returns != self._returns_seen:
+            self._returns_seen = self._shop.ledger.returns
+            self._memory_tried_s = now if is_due else self._memory_tried_s
             for supervisor in by_priority(self._supervisors.values()):
-                supervisor.retry_for_memory()
+                memory_came_free(supervisor, failed=is_due)
         for model_id, supervisor in tuple(self._supervisors.items()):
             try:
                 supervisor.tick(now)
@@ -222,11 +226,11 @@ class Fleet:
         while True:
             await asyncio.sleep(LOOK_S)
             for supervisor in tuple(self._supervisors.values()):
-                for replica in supervisor.failed_replicas():
+                for replica in failed_replicas(supervisor):
                     plan = replica.current.plan if replica.current else None
                     now = await asyncio.to_thread(files_identity, supervisor.request, plan)
-                    if replica in supervisor.failed_replicas():
-                        supervisor.retry_if_changed(replica, now)
+                    if replica in failed_replicas(supervisor):
+                        retry_if_changed(replica, now)
 
     def _instances(self) -> Iterator[Instance]:
         for supervisor in self._supervisors.values():

@@ -60,9 +60,9 @@ class Instance:
         *,
         events: EventLog,
         restarts: int,
-        on_lease: Callable[[], None],
+        on_idle: Callable[[Instance], None],
     ) -> None:
-        """`on_lease` is called after each lease that is given out or given back."""
+        """`on_idle` is called when the last of its leases was given back."""
         self.request = request
         self.replica = replica
         self.generation = generation
@@ -91,7 +91,7 @@ class Instance:
         self.prompt_tokens_per_s: float | None = None
         self.generation_tokens_per_s: float | None = None
         self._events = events
-        self._on_lease = on_lease
+        self._on_idle = on_idle
         self._ready_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
@@ -180,7 +180,6 @@ class Instance:
         )
         self.leases.add(lease)
         self._idle.clear()
-        self._on_lease()
         return lease
 
     def revoke(self, code: RevokeCode) -> int:
@@ -207,7 +206,7 @@ class Instance:
         if not self.leases:
             self.idle_since_s = time.monotonic()
             self._idle.set()
-        self._on_lease()
+            self._on_idle(self)
         self._events.touch()
 
     # What readers see

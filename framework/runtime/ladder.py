@@ -65,7 +65,9 @@ class Ladder:
         timeout_s: Callable[[], float],
         on_spawn: Callable[[Running], None],
         on_attempt: Callable[[Attempt], None],
+        on_survivors: Callable[[tuple[int, ...]], None],
     ) -> None:
+        """`on_survivors` is given the processes that outlived the end of an attempt."""
         self._plan = plan
         self._site = site
         self._log_stem = log_stem
@@ -73,6 +75,7 @@ class Ladder:
         self._timeout_s = timeout_s
         self._on_spawn = on_spawn
         self._on_attempt = on_attempt
+        self._on_survivors = on_survivors
         self._attempts: list[Attempt] = []
         self._dropped: list[Reason] = []
         self._began = time.monotonic()
@@ -111,10 +114,10 @@ class Ladder:
                 return await self._ready(progress, running, argv, answer, log_name, lines)
         except BaseException:
             self._note(progress, argv, "cancelled", running, 0.0, log_name)
-            await launch.stop(self._site, running)
+            await self._stop(running)
             raise
         outcome: Outcome = "incomplete" if answer.outcome == "healthy" else answer.outcome
-        await launch.stop(self._site, running)
+        await self._stop(running)
         self._note(progress, argv, outcome, running, answer.seconds, log_name)
         # Of this attempt alone: what an earlier one said is no cause of this end.
         return self._start_end(running, outcome, answer.seconds, log_name, self._lines(before))
@@ -138,6 +141,10 @@ class Ladder:
             load_s=answer.seconds,
         )
         return Climb(result, running)
+
+    async def _stop(self, running: Running) -> None:
+        if survivors := (await launch.stop(self._site, running)).survivors:
+            self._on_survivors(survivors)
 
     def _next_rung(self, progress: Progress, end: StartEnd) -> bool:
         """Change the one thing that may help; False when no rung is left. Order: P, U (06 §12.2)."""

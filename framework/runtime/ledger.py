@@ -7,8 +7,9 @@ and the device probe, which must leave servers alone that one process at a time 
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import psutil
@@ -28,21 +29,38 @@ class _Entry:
     is_going: Callable[[Instance], bool]
     evict: Callable[[str], None]
     endpoints: frozenset[str]
-    survivors: tuple[int, ...] = ()
+    spare: Callable[[], None]
+    survivors: tuple[psutil.Process, ...] = ()
     """Processes that outlived SIGKILL (07 §5.4)."""
+
+    @property
+    def held_bytes(self) -> Mapping[str, int]:
+        """What it took of each device, as the engine said where it did, else as it was planned."""
+        result = self.instance.result
+        return {**self.placement.needs_bytes, **(result.allocated_bytes if result else {})}
+
+
+@dataclass(frozen=True)
+class Return:
+    """Memory of a device that ended processes gave back, and when the last of it came."""
+
+    bytes: int
+    at_s: float
 
 
 @dataclass
 class Ledger:
-    """What instances hold. Belongs to one event loop; `version` grows with every change."""
+    """What instances hold. Belongs to one event loop; `version` grows whenever somebody holds more, less or
+    otherwise. Leases are no change: whoever relies on them looks again."""
 
     clock: Callable[[], float] = time.monotonic
     version: int = 0
     returns: int = 0
     """How often a process gave memory back."""
-    returned_s: dict[str, float] = field(default_factory=dict)
-    """By device, when a process gave something back last; drivers list it as free a moment later (04 §5).
-    Forgotten by whoever has seen it."""
+    loaded_s: float = -math.inf
+    """When somebody became ready last: lists of before show its memory as free."""
+    returned: dict[str, Return] = field(default_factory=dict)
+    """By device; drivers list it as free a moment later (04 §5). Forgotten by whoever has seen it."""
     _entries: dict[str, _Entry] = field(default_factory=dict)
     _watchers: list[Callable[[], None]] = field(default_factory=list)
 
@@ -58,13 +76,16 @@ class Ledger:
         *,
         is_going: Callable[[Instance], bool],
         evict: Callable[[str], None],
+        spare: Callable[[], None],
     ) -> None:
         """Set memory aside for a start; again for the same instance replaces what was set aside.
 
         `endpoints` are servers of remote devices that it will be connected to; `evict` tells it to leave,
-        given the cause.
+        given the cause, `spare` that it need not.
         """
-        self._entries[instance.name] = _Entry(instance, placement, is_going, evict, frozenset(endpoints))
+        self._entries[instance.name] = _Entry(
+            instance, placement, is_going, evict, frozenset(endpoints), spare
+        )
         self._change()
 
     def release(self, instance: Instance, *, had_process: bool = True) -> None:
@@ -74,26 +95,46 @@ class Ledger:
             return
         del self._entries[instance.name]
         if had_process:
-            self._note_return(entry.placement)
+            self._note_return(entry)
         self._change()
 
-    def outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
+    def became_ready(self, instance: Instance) -> None:
+        """What was promised to the instance is taken by now."""
+        if instance.name in self._entries:
+            self.loaded_s = self.clock()
+            self._change()
+
+    def outlived(self, instance: Instance, pids: Iterable[int]) -> None:
         """Processes of the instance are still there: what it held stays held until they are gone."""
         if (entry := self._entries.get(instance.name)) is not None:
-            entry.survivors = pids
+            entry.survivors = tuple(process for pid in pids if (process := _process(pid)) is not None)
+            self._change()
+
+    def prune(self) -> None:
+        """Forget those whose last processes are gone by now."""
+        for name in [n for n, e in self._entries.items() if e.survivors and not _alive(e.survivors)]:
+            self._note_return(self._entries.pop(name))
+            self._change()
 
     def touch(self) -> None:
-        """Something about a holder changed: its state, its leases."""
+        """Something about a holder changed: its state, its limits."""
         self._change()
+
+    def holds(self, instance: Instance) -> bool:
+        """Whether memory is set aside for an instance."""
+        return instance.name in self._entries
 
     def evict(self, name: str, cause: str) -> None:
         """Tell an instance to leave. REQUIRES: it is in the ledger."""
         self._entries[name].evict(cause)
 
+    def spare(self, name: str) -> None:
+        """An instance that was told to leave need not any more; it may be too late."""
+        if name in self._entries:
+            self._entries[name].spare()
+
     def residents(self, *, besides: Iterable[str] = ()) -> tuple[Resident, ...]:
         """Everybody who holds something, in the order in which they came."""
-        for name in [n for n, e in self._entries.items() if e.survivors and not _alive(e.survivors)]:
-            self._note_return(self._entries.pop(name).placement)
         left_out = frozenset(besides)
         now = self.clock()
         return tuple(_resident(entry, now) for name, entry in self._entries.items() if name not in left_out)
@@ -107,10 +148,11 @@ class Ledger:
         entry = self._entries.get(instance.name)
         return entry.endpoints if entry else frozenset()
 
-    def _note_return(self, placement: Placement) -> None:
+    def _note_return(self, entry: _Entry) -> None:
         self.returns += 1
-        now = self.clock()
-        self.returned_s |= dict.fromkeys(placement.needs_bytes, now)
+        for device, size in entry.held_bytes.items():
+            before = self.returned.get(device)
+            self.returned[device] = Return(size + (before.bytes if before else 0), self.clock())
 
     def _change(self) -> None:
         self.version += 1
@@ -140,10 +182,27 @@ def _resident(entry: _Entry, now: float) -> Resident:
 
 
 def _holding(entry: _Entry) -> Holding:
-    if entry.survivors or entry.instance.state in LEAVING or entry.is_going(entry.instance):
+    if entry.survivors:
+        return "stuck"
+    if entry.instance.state in LEAVING or entry.is_going(entry.instance):
         return "leaving"
     return "resident" if entry.instance.state is State.READY else "promised"
 
 
-def _alive(pids: Iterable[int]) -> bool:
-    return any(psutil.pid_exists(pid) for pid in pids)
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
+def _alive(processes: Iterable[psutil.Process]) -> bool:
+    """Whether one of them still holds something. Another process with its number is not it; a dead one that
+    nobody waits for holds nothing."""
+    for process in processes:
+        try:
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.Error:
+            continue
+    return False

@@ -7,9 +7,9 @@ runtime.admission before each decision.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from framework.hardware.device_cache import FRESH_S
 from framework.hardware.devices import DeviceList
 from framework.hardware.settle import (
     INTERVAL_S,
@@ -22,11 +22,12 @@ from framework.hardware.settle import (
 from framework.runtime.ledger import Ledger
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
-from framework.values.pool import Resident
 from framework.values.reason import Reason
 from framework.values.units_text import size
 
 WINDOW_S = 15.0
+# Older lists say nothing about what was free just before an end.
+LISTED_BEFORE_S = 5.0
 
 
 class MemoryReturn:
@@ -35,57 +36,75 @@ class MemoryReturn:
     def __init__(self, ledger: Ledger, events: EventLog) -> None:
         self._ledger = ledger
         self._events = events
-        self._expected: dict[str, int] = {}
-
-    def expect(self, devices: Sequence[Device], leaving: Iterable[Resident]) -> None:
-        """Residents were told to leave: what their devices will list as free when they are gone."""
-        freed: Counter[str] = Counter()
-        for resident in leaving:
-            freed.update(resident.bytes)
-        self._expected |= expected_free(devices, freed)
+        self._listed: dict[str, tuple[Device, float]] = {}
+        """Every device as it was listed last, and when."""
 
     async def devices(self, look: Callable[..., Awaitable[DeviceList]]) -> Sequence[Device]:
         """The devices as they are now, after a wait where something has just ended; 2 s at most."""
-        recent = self._recent()
-        found = (await look(fresh=bool(recent))).devices
+        found = await self._look(look, fresh=self._must_be_fresh())
+        recent = [device for device in found if device.name in self._recent()]
         if not recent:
-            return found
-        began = self._ledger.clock()
+            return self._seen(found)
+        expected, began = self._expected(recent), self._ledger.clock()
         before: Sequence[Device] = ()
-        while not self._is_back(found, before, recent):
+        while not _is_back(found, before, recent, expected):
             left_s = began + LONGEST_S - self._ledger.clock()
             if left_s <= 0:
-                self._tell(found)
+                self._tell(missing_bytes(found, expected))
                 break
             await asyncio.sleep(min(INTERVAL_S, left_s))
-            before, found = found, (await look(fresh=True)).devices
-        for name in recent:
-            self._ledger.returned_s.pop(name, None)
-            self._expected.pop(name, None)
+            before, found = found, await self._look(look, fresh=True)
+        for device in recent:
+            self._ledger.returned.pop(device.name, None)
+        return self._seen(found)
+
+    async def _look(self, look: Callable[..., Awaitable[DeviceList]], *, fresh: bool) -> Sequence[Device]:
+        return (await look(fresh=fresh)).devices
+
+    def _seen(self, found: Sequence[Device]) -> Sequence[Device]:
+        now = self._ledger.clock()
+        self._listed |= {device.name: (device, now) for device in found}
         return found
+
+    def _must_be_fresh(self) -> bool:
+        """Whether a list of a moment ago may be from before something was loaded or ended."""
+        return bool(self._recent()) or self._ledger.clock() - self._ledger.loaded_s <= FRESH_S
 
     def _recent(self) -> frozenset[str]:
         now = self._ledger.clock()
-        return frozenset(name for name, at in self._ledger.returned_s.items() if now - at <= WINDOW_S)
+        return frozenset(name for name, last in self._ledger.returned.items() if now - last.at_s <= WINDOW_S)
 
-    def _is_back(self, now: Sequence[Device], before: Sequence[Device], recent: frozenset[str]) -> bool:
-        """Whether everything expected is there; where nothing was expected, whether it stopped changing."""
-        if not settled(now, self._expected):
-            return False
-        others = [device for device in now if device.name in recent and device.name not in self._expected]
-        others = [device for device in others if device.kind != "cpu"]
-        return not others or (bool(before) and is_settled(before, others))
+    def _expected(self, recent: Sequence[Device]) -> dict[str, int]:
+        """What they will list when all is back, where they were listed shortly before the end."""
+        lists, freed = [], {}
+        for name in (device.name for device in recent):
+            last = self._ledger.returned.get(name)
+            before, at_s = self._listed.get(name, (None, 0.0))
+            if before is not None and last is not None and 0 <= last.at_s - at_s <= LISTED_BEFORE_S:
+                lists.append(before)
+                freed[name] = last.bytes
+        return expected_free(lists, freed)
 
-    def _tell(self, found: Sequence[Device]) -> None:
-        missing = missing_bytes(found, self._expected)
+    def _tell(self, missing: Mapping[str, int]) -> None:
         if not missing:
             return
-        parts = " and ".join(f"{size(bytes_)} of {name}" for name, bytes_ in missing.items())
+        parts = " and ".join(f"{size(gap)} of {name}" for name, gap in missing.items())
         reason = Reason(
             "memory_not_released",
             f"{LONGEST_S:g} s after a model was unloaded, {parts} still show as used.",
             "The next start is planned with what is free; look for processes that hold the device.",
             "warning",
-            {"missing_bytes": missing},
+            {"missing_bytes": dict(missing)},
         )
         self._events.record("memory", reason.message, reason=reason)
+
+
+def _is_back(
+    now: Sequence[Device], before: Sequence[Device], recent: Sequence[Device], expected: Mapping[str, int]
+) -> bool:
+    """Whether everything expected is there; where nothing was expected, whether it stopped changing."""
+    if not settled(now, expected):
+        return False
+    names = {device.name for device in recent if device.name not in expected and device.kind != "cpu"}
+    others = [device for device in now if device.name in names]
+    return not others or (bool(before) and is_settled(before, others))

@@ -9,17 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from framework.values.instance import InstanceView, State
-from framework.values.request import ModelRequest
+from framework.values.request import ModelRequest, same_launch
 
 OVER = frozenset({State.STOPPED, State.FAILED, State.BACKOFF})
-
-
-def same_launch(one: ModelRequest, other: ModelRequest) -> bool:
-    """Whether two requests differ in nothing that a process was started with (07 §3.7).
-
-    Limits of a pool are no part of that: they rule over plans to come.
-    """
-    return replace(one, live=other.live, pool=replace(other.pool, devices=one.pool.devices)) == other
 
 
 def as_asked(view: InstanceView, wanted: ModelRequest) -> InstanceView:
@@ -31,3 +23,10 @@ def as_asked(view: InstanceView, wanted: ModelRequest) -> InstanceView:
         return view
     error = None if view.state is State.STOPPED else view.last_error
     return replace(view, request=wanted, plan=None, result=None, last_error=error)
+
+
+def roll_back_to(good: ModelRequest | None, wanted: ModelRequest) -> ModelRequest | None:
+    """The request to go back to when `wanted` does not start, with live settings of now (07 §4.6)."""
+    if good is None or not wanted.live.rollback or same_launch(good, wanted):
+        return None
+    return replace(good, live=wanted.live)

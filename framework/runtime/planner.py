@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from framework.engines.args import values_of
+from framework.engines.args import RPC_FLAG, RPC_VARIABLE, values_of
 from framework.engines.child_env import without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.library_path import library_path
@@ -46,8 +46,6 @@ from framework.values.request import ModelRequest
 
 log = logging.getLogger(__name__)
 
-RPC_VARIABLE = "LLAMA_ARG_RPC"
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -62,7 +60,7 @@ class Prepared:
     asking: Mapping[str, str]
     """The environment in which the engine is asked for devices."""
     servers: tuple[str, ...] = ()
-    """`host:port` of those that are asked as well, in the order in which their devices are counted."""
+    """`host:port` of those that are asked as well."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,8 @@ class FactPlanner:
         `ceilings` are the most bytes it may need of a device. Raises Refused: `does_not_fit` where that is
         not enough, or for devices and engines that do not go together. Thread-safe; takes milliseconds.
         """
-        site = Site(tuple(devices), tuple(residents), _still_unlisted(prepared, devices), ceilings or {})
+        unlisted = _still_unlisted(prepared, devices, self._devices.why_not)
+        site = Site(tuple(devices), tuple(residents), unlisted, ceilings or {})
         plan = _placed(prepared.launch, lambda launch: place_launch(launch, site, freedom))
         recalled = self._measuring.recall(plan, prepared.files, devices)
         return recalled if recalled is not None and recalled.fit.fits else plan
@@ -238,12 +237,12 @@ class FactPlanner:
         return await asyncio.to_thread(prepared)
 
     def _servers_for(self, request: ModelRequest) -> tuple[str, ...]:
-        """Remote servers whose devices are counted: the user's own, else those of all pools.
+        """Remote servers that are asked: the user's own, else those of all pools.
 
         None where the pool has none itself: a launch that cannot use them asks no server.
         """
         declared = {**request.engine.env, **request.env}
-        named = [declared.get(RPC_VARIABLE, ""), *values_of(request.extra_args, ("--rpc",))][-1]
+        named = [declared.get(RPC_VARIABLE, ""), *values_of(request.extra_args, (RPC_FLAG,))][-1]
         own = tuple(server for server in named.split(",") if server)
         mine = servers_of([request.pool])
         if own or not mine:
@@ -310,16 +309,22 @@ def _placed(launch: Launch, place: Callable[[Launch], LaunchPlan]) -> LaunchPlan
         return place(replace(launch, fault="planning it failed; the log has the details"))
 
 
-def _still_unlisted(prepared: Prepared, devices: Sequence[Device]) -> tuple[Reason, ...]:
-    """Why something was not listed when the launch was prepared, as far as it is not listed now either."""
+def _still_unlisted(
+    prepared: Prepared, devices: Sequence[Device], why_not: Callable[[str], Reason | None]
+) -> tuple[Reason, ...]:
+    """Why something is not listed now: what was said when the launch was prepared, as far as that still is
+    so, and of servers what they said last."""
     endpoints = {device.endpoint for device in devices if device.endpoint}
     has_gpus = any(device.kind == "gpu" for device in devices)
-    return tuple(
+    missing = [server for server in servers_of([prepared.request.pool]) if server not in endpoints]
+    latest = {server: reason for server in missing if (reason := why_not(server)) is not None}
+    before = (
         reason
         for reason in _about(prepared.request, prepared.devices.reasons)
-        if reason.evidence.get("endpoint") not in endpoints
+        if reason.evidence.get("endpoint") not in endpoints | latest.keys()
         and not (has_gpus and reason.code == UNKNOWN_DEVICES)
     )
+    return (*before, *latest.values())
 
 
 def _about(request: ModelRequest, reasons: Sequence[Reason]) -> tuple[Reason, ...]:

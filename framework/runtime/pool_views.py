@@ -5,13 +5,14 @@ Called by runtime.fleet with what the ledger and the queues hold at this moment.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from framework.planning.memory.budget import usable_bytes
 from framework.planning.pools.eviction import next_to_leave
-from framework.runtime.admission import Seeker
+from framework.runtime.seeker import Seeker
 from framework.values.device import Device
 from framework.values.pool import DeviceUse, PoolView, Resident, WaitingView
 from framework.values.request import PoolLimits
@@ -22,6 +23,7 @@ class Seen:
     """What our processes are seen to hold. An instance that is missing was not seen."""
 
     pids: frozenset[int]
+    """Of engines, or of the wrappers that started them. Each leads a group of processes of its own."""
     allocated_bytes: Mapping[str, Mapping[str, int]]
     """By instance and device, as the engines said."""
 
@@ -50,25 +52,27 @@ def waiting_view(
     seeker: Seeker, position: int, *, requests: int, eta_s: float | None, now_s: float
 ) -> WaitingView:
     """A start that waits for memory, for `requests` of its model."""
-    if seeker.verdict is None:
+    standing = seeker.standing
+    if standing is None or standing.verdict is None:
         raise ValueError(f"{seeker.instance.name} does not wait")
     return WaitingView(
         model=seeker.instance.request.id,
         replica=seeker.instance.replica,
         position=position,
         requests=requests,
-        waited_s=round(now_s - seeker.since_s, 3),
+        waited_s=round(now_s - standing.since_s, 3),
         eta_s=eta_s,
-        reason=seeker.verdict,
+        reason=standing.verdict,
     )
 
 
 def _use(device: Device, limits: PoolLimits, residents: Sequence[Resident], seen: Seen) -> DeviceUse:
     sums: Counter[str] = Counter()
     for resident in residents:
-        sums["promised" if resident.holding == "promised" else "planned"] += resident.bytes.get(
-            device.name, 0
-        )
+        held = resident.bytes.get(device.name, 0)
+        if device.kind == "cpu" and resident.pool == limits.name:
+            held += resident.mapped.get(device.name, 0)  # pages of files take room as well
+        sums["promised" if resident.holding == "promised" else "planned"] += held
     measured = _measured_bytes(device, residents, seen)
     return DeviceUse(
         name=device.name,
@@ -96,7 +100,7 @@ def _usable_bytes(device: Device, limits: PoolLimits) -> int:
 def _measured_bytes(device: Device, residents: Sequence[Resident], seen: Seen) -> int | None:
     """The driver's word where it has one, else the engines'; None where one of them did not say."""
     if device.used_by_pid:
-        return sum(used for pid, used in device.used_by_pid.items() if pid in seen.pids)
+        return sum(used for pid, used in device.used_by_pid.items() if _is_ours(pid, seen))
     holders = [r.instance for r in residents if r.holding != "promised" and r.bytes.get(device.name)]
     if any(name not in seen.allocated_bytes for name in holders):
         return None
@@ -106,7 +110,17 @@ def _measured_bytes(device: Device, residents: Sequence[Resident], seen: Seen) -
 def _foreign_bytes(device: Device, measured: int | None, seen: Seen) -> int | None:
     """What is neither free nor ours. Devices that list everything as free all the time tell nothing."""
     if device.used_by_pid:
-        return sum(used for pid, used in device.used_by_pid.items() if pid not in seen.pids)
+        return sum(used for pid, used in device.used_by_pid.items() if not _is_ours(pid, seen))
     if measured is None or not device.total_bytes or device.free_bytes >= device.total_bytes:
         return None
     return max(0, device.total_bytes - device.free_bytes - measured)
+
+
+def _is_ours(pid: int, seen: Seen) -> bool:
+    """Whether a process is an engine, or was started by a wrapper that was started in its place."""
+    if pid in seen.pids:
+        return True
+    try:
+        return os.getpgid(pid) in seen.pids
+    except OSError:
+        return False

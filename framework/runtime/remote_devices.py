@@ -11,10 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from framework.engines.args import RPC_FLAG, RPC_VARIABLE
 from framework.values.plan import LaunchPlan
 
-RPC_FLAG = "--rpc"
-RPC_VARIABLE = "LLAMA_ARG_RPC"
 # Time and level may be missing. Nothing may follow: names and texts from model files stand in other forms.
 CONNECT_FAILED = re.compile(r"(?:\d[\d.]* [A-Z] )?Failed to connect to (\S{1,261})")
 VERSION_DIFFERS = re.compile(r"(?:\d[\d.]* [A-Z] )?RPC server version mismatch: (\d{1,4}\.\d{1,4}\.\d{1,4})")

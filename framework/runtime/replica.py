@@ -11,21 +11,21 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
-from framework.runtime.admission import Seeker, Unwanted
 from framework.runtime.crash_cause import CrashWatch, restart_policy
 from framework.runtime.ending import Ending, Stop
+from framework.runtime.failure_memory import FailureMemory
 from framework.runtime.failures import is_hard_fault
-from framework.runtime.identity import FilesIdentity, files_identity
+from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
 from framework.runtime.operations import Aim, Operations, Work
-from framework.runtime.past import same_launch
+from framework.runtime.past import roll_back_to
 from framework.runtime.pause import Pause
 from framework.runtime.refusals import OF_MEMORY
 from framework.runtime.restarts import CrashHistory
+from framework.runtime.seeker import Seeker, Unwanted
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.starting import INTERNAL_ERROR, LOADING, Starting, ended_early
@@ -33,7 +33,7 @@ from framework.runtime.voice import Voice, still_serving
 from framework.values.instance import ExitInfo, InstanceView, State
 from framework.values.pool import Applicant
 from framework.values.reason import Failure
-from framework.values.request import ModelRequest
+from framework.values.request import ModelRequest, same_launch
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +57,10 @@ class Replica:
         self.log = LogBuffer()
         self.load_s: float | None = None
         """How long the last successful load took, for estimates."""
-        self.failed_files: FilesIdentity | None = None
-        """Identity of the files at the last failure that is not retryable (07 §4.7)."""
-        self.files_seen: FilesIdentity | None = None
-        """Identity at the last look since (runtime.fleet)."""
-        self.failed_in: State | None = None
-        """How far the last start came, if it failed."""
+        self.failure = FailureMemory()
         self._is_evicted = False
-        self._is_asked_for = False
         self._only_for_requests = False
+        self._may_evict = True
         self._asks = asks
         self._shop = shop
         self._request = request
@@ -82,11 +77,14 @@ class Replica:
 
     # Commands: synchronous, effective at once
 
-    def start(self, cause: str, *, for_requests: bool = False) -> None:
-        """Bring up an instance unless one is up or coming. `for_requests`: as long as any of them waits."""
-        self._only_for_requests = for_requests and (self._only_for_requests or not self.coming)
+    def start(self, cause: str, *, for_requests: bool = False, may_evict: bool = True) -> None:
+        """Bring up an instance unless one is up or coming. `for_requests`: as long as any of them waits.
+        Without `may_evict` others make room only once requests wait."""
         if not self.coming:
             self._begin("up", lambda: self._start(cause))
+            self._only_for_requests, self._may_evict = for_requests, may_evict
+        elif not for_requests:
+            self._only_for_requests = False
 
     def stop(self, stop: Stop) -> None:
         """End whatever runs or is coming."""
@@ -97,34 +95,41 @@ class Replica:
         self.stop(Stop("drain", "model_unloaded", cause, is_patient=True))
         self._is_evicted = True
 
+    def spare(self) -> None:
+        """Nobody wants its place any more: serve on, if it is not too late."""
+        if self.makes_room:
+            self._begin("up", lambda: self._start("its place is not needed any more"))
+
     def replace(self, cause: str, *, unconditional: bool = False) -> None:
-        """Change to the request as it is now: plan the new, stop the old, start the new (07 §4.4).
-        What serves with that request already is left alone, unless `unconditional`."""
+        """Plan the request of now, stop the old, start the new (07 §4.4); not what serves it already, unless
+        `unconditional`."""
         self._begin("up", lambda: self._replace(cause, unconditional=unconditional))
 
     def reconsider(self) -> None:
         """The request is what serves again: call off a replacement, forget what was wrong with it."""
-        instance = self.current
+        instance, coming = self.current, self.incoming
         if instance is None or not same_launch(instance.request, self._request()):
             return
-        coming = self.incoming
         if coming is not None and not same_launch(coming.request, self._request()):
             self._begin("up", lambda: self._replace("taken back"))
         elif instance.serving and coming is None:
             instance.last_error = None
 
+    def forget_no_room(self) -> None:
+        """Nothing is wrong with a model that only found no room."""
+        if self.current is not None and self.found_no_room:
+            self.current.last_error = None
+            self.current.move(State.STOPPED, "memory came free; the next request tries again")
+            self._changed()
+
     def forget(self) -> None:
         """Forget crashes and failures: the user asked for a fresh start (07 §3.11)."""
         self._history.clear()
-        self.failed_files = None
-
-    def ask(self) -> None:
-        """A request came while the next try waits: that one is worth it."""
-        self._is_asked_for = True
+        self.failure.files = None
 
     def hurry(self, *, by_command: bool = False) -> bool:
         """End a delay early for a command, or a request where it may (07 §9.6); none may drive downloads."""
-        early = self._history.may_start_early and self.failed_in is not State.FETCHING
+        early = self._history.may_start_early and self.failure.reached is not State.FETCHING
         if early or by_command:
             self._pause.cut()
         return early or by_command
@@ -141,11 +146,6 @@ class Replica:
         return self.current is not None and self.current.state in UP_OR_COMING
 
     @property
-    def refused_start(self) -> bool:
-        """The last failure was found without a process, so looking again is cheap."""
-        return self.failed_in in (State.FETCHING, State.PLANNING)
-
-    @property
     def going(self) -> bool:
         """Whether whatever runs was told to end."""
         return self._operations.busy_with("down")
@@ -156,15 +156,15 @@ class Replica:
         return self.going and self._is_evicted
 
     @property
-    def lacks_memory(self) -> bool:
-        """Whether it is down for want of memory: it left for another model, or found no room."""
-        instance = self.current
-        if instance is None or self.busy:
-            return False
-        if instance.state is State.STOPPED:
-            return self._is_evicted
-        error = instance.last_error if instance.state is State.FAILED else None
-        return error is not None and error.code in OF_MEMORY
+    def was_evicted(self) -> bool:
+        """Whether it is down because it made room for another model."""
+        return self._is_evicted and not self.busy
+
+    @property
+    def found_no_room(self) -> bool:
+        """Whether it failed for want of memory."""
+        error = self.current.last_error if self.current and self.current.state is State.FAILED else None
+        return error is not None and error.code in OF_MEMORY and not self.busy
 
     @property
     def busy(self) -> bool:
@@ -186,7 +186,7 @@ class Replica:
     def _begin(self, aim: Aim, work: Work) -> None:
         if aim == "up" and self._shop.shutting_down:
             return
-        self._is_evicted = False
+        self._is_evicted, self._only_for_requests, self._may_evict = False, False, True
         self._operations.begin(aim, work)
 
     async def _start(self, cause: str, *, restarts: int = 0) -> None:
@@ -231,9 +231,10 @@ class Replica:
         instance.running = running
         instance.idle_since_s = time.monotonic()
         instance.move(State.READY, "healthy")
-        self.failed_in = None
+        self.failure.reached = None
         self._last_good = instance.request
         self._history.started()
+        self._shop.ledger.became_ready(instance)
         self._watch.started()
         if instance.result is not None:
             self.load_s = instance.result.load_s
@@ -263,8 +264,10 @@ class Replica:
             self.current, self.incoming = new, None
             # 07 §4.4: planned again, with what the old one gave back.
             failure = await self._starting.plan(new)
-            ready = await self._launch(new, failure, last_try=self._can_roll_back())
-        except asyncio.CancelledError:
+            can_roll_back = roll_back_to(self._last_good, self._request()) is not None
+            ready = await self._launch(new, failure, last_try=can_roll_back)
+        except BaseException:
+            self._shop.ledger.release(new, had_process=False)
             ended_early(new)
             raise
         finally:
@@ -274,16 +277,11 @@ class Replica:
         else:
             await self._roll_back(new)
 
-    def _can_roll_back(self) -> bool:
-        wanted = self._request()
-        good = self._last_good
-        return good is not None and wanted.live.rollback and not same_launch(good, wanted)
-
     async def _roll_back(self, failed: Instance) -> None:
         """07 §4.6: start what served before, once; the wanted request stays recorded."""
-        if self._last_good is None or not self._can_roll_back():
+        earlier = roll_back_to(self._last_good, self._request())
+        if earlier is None:
             return
-        earlier = replace(self._last_good, live=self._request().live)
         instance = self.current = self._new(earlier, restarts=0)
         if await self._bring_up(instance, "rolling back", last_try=True):
             reason = failed.last_error
@@ -317,7 +315,7 @@ class Replica:
         instance.last_error = self._voice.exited(instance.last_exit, cause)
         if delay_s is None:
             instance.last_error = self._voice.crash_loop(policy, self._history.count, instance.last_error)
-            self.failed_files = files_identity(instance.request, instance.plan)
+            self.failure.files = files_identity(instance.request, instance.plan)
             self._begin("down", lambda: finish(self._ending.bury(instance)))
         else:
             self._begin("up", lambda: self._respawn(instance, delay_s))
@@ -329,7 +327,7 @@ class Replica:
         await finish(self._ending.bury(instance))
         self._changed()
         await self._pause.until(instance.retry_at_s)
-        if self.refused_start:
+        if self.failure.was_refused:
             await self._retry(instance)
             return
         restarts = instance.restarts + 1
@@ -338,7 +336,7 @@ class Replica:
 
     async def _retry(self, instance: Instance) -> None:
         """Another try of what ended before there was a process: no restart, and never for nobody."""
-        if self._request().live.load == "on-demand" and not self._is_asked_for:
+        if self._request().live.load == "on-demand" and not self.failure.is_asked_for:
             instance.move(State.FAILED, "nobody asks for it; the next request tries again")
             self._changed()
             return
@@ -349,8 +347,7 @@ class Replica:
 
         `last_try`: something else is done about it, such as going back to the settings before.
         """
-        self.failed_in, self._is_asked_for = instance.state, False
-        self.failed_files = files_identity(instance.request, instance.plan)
+        self.failure.note(instance)
         retry, fetching = failure.retryable and not last_try, instance.state is State.FETCHING
         policy, again = instance.request.live.restart, self._history.failed_starts > 0
         delay_s = self._history.start_failed(policy, fetching=fetching) if retry else None
@@ -359,12 +356,11 @@ class Replica:
             instance.move(State.FAILED, failure.reason.message)
         else:
             instance.move(State.BACKOFF, f"{failure.reason.code}, next try in {delay_s:.0f} s")
-        self._voice.failed(failure, refused=self.refused_start, again=again)
+        self._voice.failed(failure, refused=self.failure.was_refused, again=again)
         if delay_s is not None:
             # Not from inside the running operation: it would wait for itself.
-            asyncio.get_running_loop().call_soon(
-                self._begin_respawn, instance, delay_s, self._operations.epoch
-            )
+            epoch = self._operations.epoch
+            asyncio.get_running_loop().call_soon(self._begin_respawn, instance, delay_s, epoch)
         self._changed()
 
     def _begin_respawn(self, instance: Instance, delay_s: float, epoch: int) -> None:
@@ -375,14 +371,9 @@ class Replica:
 
     def _new(self, request: ModelRequest, restarts: int) -> Instance:
         self._generation += 1
-        events = self._shop.events
+        events, on_idle = self._shop.events, self._shop.admission.rests
         instance = Instance(
-            request,
-            self.index,
-            self._generation,
-            events=events,
-            restarts=restarts,
-            on_lease=self._shop.ledger.touch,
+            request, self.index, self._generation, events=events, restarts=restarts, on_idle=on_idle
         )
         instance.expected_load_s = self.load_s
         return instance
@@ -390,11 +381,19 @@ class Replica:
     def _seeker(self, instance: Instance) -> Seeker:
         return Seeker(
             instance,
+            prepare=lambda: self._shop.planner.prepare(instance.request, self.index, instance.source),
             asks=lambda: self._asks(self.index),
-            is_wanted=lambda: not self._only_for_requests or self._asks(self.index).waiting > 0,
+            is_wanted=self._is_wanted,
+            may_evict=lambda: self._may_evict or self._asks(self.index).waiting > 0,
             is_going=lambda who: who is self.current and self.going,
             evict=self.evict,
+            spare=self.spare,
+            changed=self._changed,
         )
+
+    def _is_wanted(self) -> bool:
+        asks = self._asks(self.index)
+        return not self._only_for_requests or asks.waiting > 0 or asks.load == "at-start"
 
     def _site(self, instance: Instance) -> Site:
         return self._shop.site(instance, self.log)

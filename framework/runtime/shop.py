@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Protocol
 
 from framework.models.hub.facts import ResolvedSource
-from framework.runtime.admission import Admission, Planning
+from framework.runtime.admission import Admission
 from framework.runtime.engine_client import EngineClient
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Site
 from framework.runtime.ledger import Ledger
 from framework.runtime.logs import LogBuffer
 from framework.runtime.planner import Prepared
+from framework.runtime.planning import Planning
 from framework.runtime.ports import PortTable
 from framework.telemetry.events import EventLog
 from framework.values.device import Device

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from framework.runtime.admission import Seeker, Unwanted
 from framework.runtime.instance import Instance
 from framework.runtime.ladder import Climb, Ladder
 from framework.runtime.launch import Running, Site
 from framework.runtime.private import make_private
+from framework.runtime.seeker import Seeker, Unwanted
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.smaller import PLANS_PER_START, planned_smaller, smaller_needs
@@ -134,12 +134,9 @@ class Starting:
             self._voice.fetched(instance.source)
 
     async def _plan(self, instance: Instance, gone: frozenset[str], most: Mapping[str, int]) -> None:
-        planner = self._shop.planner
         seeker = self._seeker(instance)
         seeker.gone, seeker.ceilings = gone, most
-        instance.plan = await self._shop.admission.admit(
-            seeker, lambda: planner.prepare(instance.request, self._replica, instance.source)
-        )
+        instance.plan = await self._shop.admission.admit(seeker)
         self._voice.planned(instance.plan)
 
     async def _careful(self, instance: Instance, step: Coroutine[Any, Any, None]) -> Failure | None:
@@ -194,8 +191,13 @@ class Starting:
             timeout_s=lambda: instance.request.live.load_timeout_s,
             on_spawn=spawned,
             on_attempt=self._voice.attempted,
+            on_survivors=lambda pids: self._outlived(instance, pids),
         )
         return await ladder.climb()
+
+    def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
+        self._shop.ledger.outlived(instance, pids)
+        self._voice.unkillable(pids)
 
 
 def _no_run_dir(directory: Path, error: OSError) -> Failure:

@@ -11,10 +11,10 @@ from typing import Literal
 
 from framework.runtime import refusals
 from framework.runtime.ending import Stop
-from framework.runtime.identity import FilesIdentity, files_identity
+from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
-from framework.runtime.past import as_asked, same_launch
+from framework.runtime.past import as_asked
 from framework.runtime.replica import Replica
 from framework.runtime.retries import LOST, SHORT_DELAY_S, after_exit, has_ended, may_be_repeated
 from framework.runtime.shop import Shop
@@ -23,7 +23,7 @@ from framework.values.action import StopMode
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
 from framework.values.pool import Applicant
 from framework.values.reason import Reason
-from framework.values.request import ModelRequest, needs_another_start
+from framework.values.request import ModelRequest, needs_another_start, same_launch
 
 # 08 §2.10: of the queue time-out, what requests for what is resident may take before another model's.
 TURN_SHARE = 0.5
@@ -59,7 +59,7 @@ class Supervisor:
         if changed:
             self.stopped_by_command = False
             for replica in self.replicas:
-                replica.failed_files = None
+                replica.failure.files = None
         for replica in self.replicas:
             for instance in _instances(replica):
                 instance.update_live(request.live)
@@ -71,7 +71,8 @@ class Supervisor:
         """Start every replica that is not up; `for_requests`, as long as any of them waits."""
         self.stopped_by_command = False
         for replica in self.replicas:
-            replica.start(cause, for_requests=for_requests)
+            if not (for_requests and self._fails_again(replica)):
+                replica.start(cause, for_requests=for_requests)
 
     def load(self, cause: str) -> None:
         """The command: as `start`, and no wait after a crash is kept."""
@@ -156,7 +157,8 @@ class Supervisor:
         finally:
             if waiter is not None:
                 self._room.leave(waiter)
-                self._shop.admission.wake()
+                if not len(self._room):
+                    self._shop.admission.wake()
 
     async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
         """Whether a request that failed at `lease` may be tried once more (07 §9.2)."""
@@ -196,6 +198,8 @@ class Supervisor:
         backing_off = [r for r in self.replicas if r.current and r.current.state is State.BACKOFF]
         if any(replica.incoming for replica in self.replicas):
             return Wait("swap", live.queue_timeout_s)
+        if refusal := self._refused_room():
+            raise refusals.no_memory(model, refusal)
         on_its_way = (r.coming or r.makes_room for r in self.replicas if r not in backing_off)
         if any(on_its_way):
             return Wait("load", live.load_timeout_s)
@@ -209,7 +213,7 @@ class Supervisor:
         # (5) A start that was refused without a process costs nothing to try again, for a new request.
         failed = [r for r in self.replicas if r.current and r.current.state is State.FAILED]
         final = queued or live.load == "manual"
-        if failed and (final or any(self._still_failed(r) and not r.refused_start for r in failed)):
+        if len(failed) >= live.replicas and (final or all(self._fails_again(r) for r in failed)):
             raise refusals.load_failed(model, self._last_error())
         if live.load == "manual":
             raise refusals.not_loaded(model, by_command=False)
@@ -217,13 +221,18 @@ class Supervisor:
         self.start("a request", for_requests=True)
         return Wait("load", live.load_timeout_s)
 
+    def _refused_room(self) -> Reason | None:
+        """Why no replica finds room that goes on looking for it all the same."""
+        found = [self._shop.admission.refusal(i.name) for i in self._current() if i.state is State.PLANNING]
+        return next((reason for reason in found if reason is not None), None)
+
     def _hurry(self, backing_off: list[Replica]) -> None:
         """End a wait before the next try, or tell the client to come back."""
         for replica in backing_off:
-            replica.ask()
+            replica.failure.is_asked_for = True
             rest_s, reason = (i.rest_s, i.last_error) if (i := replica.current) else (0.0, None)
             if rest_s > SHORT_DELAY_S and not replica.hurry():
-                failed_in = replica.failed_in
+                failed_in = replica.failure.reached
                 raise refusals.restarting(self.request.id, rest_s, reason, failed_in=failed_in)
 
     def _queue(self, wait: Wait, key: str | None) -> Waiter:
@@ -232,7 +241,8 @@ class Supervisor:
             over_all = self._shop.server.max_waiting
             raise refusals.queue_full(self.request.id, len(self._room), limit, over_all, self._eta_s())
         waiter = self._room.enter(wait, key)
-        self._shop.admission.wake()
+        if len(self._room) == 1:
+            self._shop.admission.wake()
         return waiter
 
     # What is known of a load
@@ -266,33 +276,12 @@ class Supervisor:
             for replica in self.replicas:
                 replica.stop(Stop("drain", "model_unloaded", f"idle for {live.idle_after_s:g} s"))
 
-    def retry_for_memory(self) -> None:
-        """Memory may have come free: what should be up without anybody asking tries again."""
-        if self.request.live.load == "at-start" and not (self.stopped_by_command or self.removed):
-            for replica in self.replicas:
-                if replica.lacks_memory:
-                    replica.start("memory may be free")
-
-    def failed_replicas(self) -> list[Replica]:
-        """Replicas that gave up although the model should be up without anybody asking."""
-        if self.request.live.load != "at-start" or self.stopped_by_command or self.removed:
-            return []
-        failed = (r for r in self.replicas if r.current is not None and r.current.state is State.FAILED)
-        return [replica for replica in failed if not replica.busy]
-
-    def retry_if_changed(self, replica: Replica, now: FilesIdentity) -> None:
-        """Start a failed replica whose files changed and then stayed the same for two looks.
-
-        A file that is being copied changes all the time and is not worth a look before it is whole.
-        """
-        if now != replica.failed_files and now == replica.files_seen:
-            replica.start("a file has changed")
-        replica.files_seen = now
-
-    def _still_failed(self, replica: Replica) -> bool:
-        """07 §4.7: the same request, files and binary fail the same way; do not try again."""
+    def _fails_again(self, replica: Replica) -> bool:
+        """07 §4.7: the same request, files and binary fail the same way; what was refused is cheap to try."""
         instance = replica.current
-        return instance is not None and files_identity(self.request, instance.plan) == replica.failed_files
+        if instance is None or instance.state is not State.FAILED or replica.failure.was_refused:
+            return False
+        return files_identity(self.request, instance.plan) == replica.failure.files
 
     # Parts
 
@@ -321,7 +310,7 @@ class Supervisor:
             self.replicas.append(self._replica(len(self.replicas)))
         for replica in self.replicas[:wanted]:
             failed = replica.current is not None and replica.current.state is State.FAILED
-            if up and not failed:
+            if up and not (failed or replica.was_evicted or replica.makes_room):
                 replica.start("more replicas")
         for replica in self.replicas[wanted:]:
             if replica.coming:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,6 +115,13 @@ class Placement:
     """What it will hold of each device, `CPU` included, from its start; what is only mapped is left out."""
     grows_bytes: Mapping[str, int] = field(default_factory=dict)
     """What it may come to hold besides while it serves."""
+
+    @property
+    def counted_bytes(self) -> Mapping[str, int]:
+        """What people are told it needs: without GPUs with pages of its files, which take room as well."""
+        if self.devices:
+            return self.needs_bytes
+        return Counter(self.needs_bytes) + Counter(self.mapped_bytes)
     mapped_bytes: Mapping[str, int] = field(default_factory=dict)
     """Pages of files that it reads in place, by device; the system can drop them and read them again."""
 

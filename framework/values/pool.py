@@ -10,8 +10,8 @@ from typing import Literal
 from framework.values.reason import Reason
 from framework.values.request import LoadMode, PoolLimits
 
-Holding = Literal["promised", "resident", "leaving"]
-"""A start under way, a process that is ready, one that was told to end."""
+Holding = Literal["promised", "resident", "leaving", "stuck"]
+"""A start under way, a process that is ready, one that was told to end, one that outlived SIGKILL."""
 Freedom = Literal["whole", "shrunk", "offloaded"]
 """How far a plan may fall short of what was asked: not at all; with a shorter automatic context or fewer
 slots; with layers or experts in host memory as well."""
@@ -49,6 +49,11 @@ class Resident:
         """Of all its devices together."""
         return sum(self.bytes.values())
 
+    @property
+    def yields_to(self) -> int:
+        """The lowest priority that it makes room for, unless it is pinned."""
+        return self.priority + (self.load == "at-start")
+
 
 @dataclass(frozen=True)
 class Applicant:
@@ -70,6 +75,17 @@ class Applicant:
     def is_overdue(self) -> bool:
         """Whether requests have waited long enough for residents to give way once they have answered."""
         return self.waiting > 0 and self.oldest_wait_s >= self.turn_after_s
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What somebody who waits must not lose to those that come later."""
+
+    applicant: Applicant
+    needs: Mapping[str, int]
+    """By device, what the plan takes that it waits for."""
+    blockers: frozenset[str]
+    """Instances that give it some of that when they end; only the rest is kept of what is free."""
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,14 @@ class ModelRequest:
     live: LiveSettings = LiveSettings()
 
 
+def same_launch(one: ModelRequest, other: ModelRequest) -> bool:
+    """Whether two requests differ in nothing that a process was started with (07 §3.7).
+
+    Limits of a pool are no part of that: they rule over plans to come.
+    """
+    return replace(one, live=other.live, pool=replace(other.pool, devices=one.pool.devices)) == other
+
+
 def needs_another_start(old: ModelRequest, new: ModelRequest) -> bool:
-    """Whether more than live settings changed: such a request is worth another try (07 §3.12, §4.7)."""
-    return replace(old, live=new.live) != new or old.live.load != new.live.load
+    """Whether what is asked of the model itself changed: worth another try (07 §3.12, §4.7)."""
+    return not same_launch(old, new) or old.live.load != new.live.load

@@ -63,7 +63,7 @@ def test_status_has_the_keys_of_the_specification() -> None:
     }  # fmt: skip
     assert pool["residents"][0].keys() == {
         "model", "replica", "instance", "holding", "planned_bytes", "bytes", "mapped_bytes", "grows_bytes",
-        "inflight", "idle_s", "priority", "pinned", "load", "next_to_evict", "eviction_order",
+        "inflight", "idle_s", "priority", "pinned", "load", "next_to_evict", "yields_to", "eviction_order",
     }  # fmt: skip
     assert pool["waiting"][0].keys() == {
         "model", "replica", "position", "requests", "waited_s", "eta_s", "reason",
@@ -167,6 +167,7 @@ def test_a_resident_says_what_it_holds_and_when_it_leaves() -> None:
     idle, leaving = as_json(status())["pools"][0]["residents"]
     assert (idle["planned_bytes"], idle["bytes"], idle["idle_s"]) == (500, {"CPU": 500}, 7.5)
     assert (idle["next_to_evict"], idle["eviction_order"], idle["priority"]) == (True, 1, 2)
+    assert (idle["yields_to"], leaving["yields_to"]) == (2, None)
     assert (leaving["next_to_evict"], leaving["eviction_order"], leaving["pinned"]) == (False, None, True)
     assert leaving["idle_s"] is None
 

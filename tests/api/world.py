@@ -53,6 +53,7 @@ class RecordingFleet:
     models: dict[str, ModelView]
     logs: dict[tuple[str, int], LogBuffer] = field(default_factory=dict)
     commands: list[tuple[str, ...]] = field(default_factory=list)
+    shown: tuple[PoolView, ...] = field(default_factory=lambda: (samples.pool(),))
 
     def views(self) -> tuple[ModelView, ...]:
         return tuple(self.models.values())
@@ -61,7 +62,7 @@ class RecordingFleet:
         return self.models.get(model_id)
 
     def pools(self) -> tuple[PoolView, ...]:
-        return (samples.pool(),)
+        return self.shown
 
     def resolve(self, name: str) -> str | None:
         for model_id, view in self.models.items():
@@ -146,7 +147,9 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
 
     async def plan() -> PlanAnswer:
         refused = RefusedInstance(samples.request("org/other:q4"), 0, Failure(samples.REASON))
-        return PlanAnswer(declared.path, declared.sha256, (samples.CPU,), (samples.plan(), refused))
+        in_force = current.manifest
+        instances = (samples.plan(), refused)
+        return PlanAnswer(in_force.path, in_force.sha256, (samples.CPU,), instances, (samples.REASON,))
 
     async def devices() -> DevicesAnswer:
         return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)

@@ -82,11 +82,24 @@ def test_status_shows_how_far_a_load_is(paddock: Paddock, server: Running) -> No
     assert "starting 25% (1 MiB of 4 MiB)" in paddock("status").out
 
 
+def line_of(out: str, name: str) -> str:
+    """The first line of a model in the table of `status`."""
+    return next(line for line in out.splitlines() if line.startswith(f"{name} "))
+
+
+def test_status_says_of_planning_that_it_waits_for_memory(paddock: Paddock, server: Running) -> None:
+    become(server, "chat", State.PLANNING, result=None, progress=None)
+    view = server.world.fleet.models["chat"]
+    assert "planning" in line_of(paddock("status").out, "chat")
+    server.world.fleet.models["chat"] = replace(view, queue=replace(view.queue, position=1))
+    assert "waiting for memory" in line_of(paddock("status").out, "chat")
+
+
 def test_status_shows_nothing_of_the_last_start_of_a_stopped_model(paddock: Paddock, server: Running) -> None:
     stopped = samples.instance(state=State.STOPPED, pid=None, slots=(), inflight=0, last_error=None)
     server.world.fleet.models["chat"] = samples.model("chat", stopped, state=State.STOPPED)
     out = paddock("status").out
-    line = next(line for line in out.splitlines() if line.startswith("chat "))
+    line = line_of(out, "chat")
     assert "4096" not in line
     assert "ngram-mod" not in line
     assert "Less than asked." not in out

@@ -91,7 +91,38 @@ def test_draining_tells_how_many_requests_are_left() -> None:
     assert describe(model(State.DRAINING, inflight=1)) == "draining, 1 request in flight"
 
 
-def test_a_model_that_waits_for_memory_says_its_place() -> None:
-    document = model(State.PENDING)
-    waits = {**document, "queue": {**document["queue"], "position": 2}}
-    assert describe(waits) == "pending, number 2 of those that wait for memory"
+def waits_for_memory(state: State = State.PLANNING) -> dict[str, Any]:
+    """A model that is the second of its pool's queue."""
+    document = model(state)
+    return {**document, "queue": {**document["queue"], "position": 2}}
+
+
+def test_a_model_that_waits_for_memory_says_so_and_its_place() -> None:
+    assert describe(waits_for_memory()) == "waiting for memory, number 2 in its pool"
+    assert describe(waits_for_memory(State.READY)) == "ready, number 2 in its pool"
+    assert describe(model(State.PLANNING)) == "planning"
+
+
+def verdict(severity: str, message: str = "x holds it.") -> dict[str, Any]:
+    return {"code": "does_not_fit", "message": message, "remedy": "Unload x.", "severity": severity}
+
+
+def test_a_load_for_which_nobody_makes_room_has_failed_though_it_stays_in_the_queue() -> None:
+    verdicts = [verdict("error")]
+    assert judge("load", waits_for_memory(), [], verdicts, waited_s=IDLE_LIMIT_S) is None
+    outcome = judge("load", waits_for_memory(), [], verdicts, waited_s=IDLE_LIMIT_S + 0.1)
+    assert outcome is not None
+    assert (outcome.ok, outcome.reason, outcome.stays_queued) == (False, verdicts[0], True)
+
+
+@pytest.mark.parametrize(
+    ("state", "severities"),
+    [
+        pytest.param(State.PLANNING, ["info"], id="what-serves-makes-room-later"),
+        pytest.param(State.PLANNING, ["error", "info"], id="one-replica-will-find-room"),
+        pytest.param(State.STARTING, ["error"], id="one-replica-has-found-room"),
+    ],
+)
+def test_a_wait_that_will_end_is_no_failure(state: State, severities: list[str]) -> None:
+    verdicts = [verdict(severity) for severity in severities]
+    assert judge("load", waits_for_memory(state), [], verdicts, waited_s=3600) is None

@@ -114,6 +114,21 @@ def remote_pool() -> PoolView:
     )
 
 
+def host_pool(**fields: Any) -> PoolView:
+    """A budget of 4 GiB on a host of 24 GiB, of which its model holds 1 GiB and others 8 GiB."""
+    host = use(
+        "CPU",
+        kind="cpu",
+        description="host memory",
+        usable_bytes=3 * GIB,
+        planned_bytes=9 * GIB,
+        promised_bytes=0,
+    )
+    own = resident("night", pool="host", bytes={"CPU": GIB}, mapped={"CPU": GIB})
+    limits = PoolLimits("host", ("cpu",), budget_bytes=4 * GIB)
+    return pool(**{"limits": limits, "devices": (host,), "residents": (own,), **fields})
+
+
 def all_pools() -> tuple[PoolView, ...]:
     """What a busy page shows."""
-    return (gpu_pool(), remote_pool(), pool(limits=PoolLimits("empty", ("cpu",)), devices=()))
+    return (gpu_pool(), remote_pool(), host_pool(), pool(limits=PoolLimits("empty", ("cpu",)), devices=()))

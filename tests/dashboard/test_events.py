@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from framework.api.event_kinds import EVENT_KINDS
-from framework.dashboard.pages.event_rows import event_row
+from framework.dashboard.pages.event_rows import event_row, fact_texts
 from framework.dashboard.pages.events import (
     KINDS,
     PAGE_ROWS,
@@ -114,6 +114,23 @@ def test_details_carry_units_and_hide_secrets() -> None:
         ("waited", "1 min 15 s"),
         ("environment", '{"MY_KEY": "<redacted>"}'),
         ("n", "2"),
+    )
+
+
+def test_bytes_by_holder_are_sizes_and_what_is_empty_is_left_out() -> None:
+    evidence = {
+        "needs_bytes": {"CPU": 61 * samples.MIB, "CUDA0": 0},
+        "held_by": {"hand.0@1": {"CPU": samples.GIB}, "c.0@2": {"CPU": samples.MIB, "CUDA0": samples.GIB}},
+        "growing_bytes": {"prompt_cache": 8 * samples.GIB},
+        "behind": [],
+        "pool": None,
+        "names": ["a", "b"],
+    }
+    assert fact_texts(evidence) == (
+        ("needs", "CPU 61 MiB"),
+        ("held by", "hand.0@1: CPU 1 GiB; c.0@2: CPU 1 MiB, CUDA0 1 GiB"),
+        ("growing", "prompt cache 8 GiB"),
+        ("names", "a, b"),
     )
 
 

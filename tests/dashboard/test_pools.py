@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from framework.api.answers import DevicesAnswer
-from framework.dashboard.pages.device_bar import bar_of_use, numbers_of
+from framework.dashboard.pages.device_bar import Legend, bar_of_use, numbers_of
 from framework.dashboard.pages.device_list import device_list_of
 from framework.dashboard.pages.model import head_of
 from framework.dashboard.pages.overview import row_of
@@ -21,7 +21,7 @@ from framework.values.request import PoolLimits
 from tests.dashboard import pool_samples, samples
 from tests.dashboard.client import browser, page
 from tests.dashboard.fake_system import FakeSystem, make_system
-from tests.dashboard.pool_samples import WAITS, gpu_pool, pool, remote_pool, resident, use, waiting
+from tests.dashboard.pool_samples import WAITS, gpu_pool, host_pool, pool, remote_pool, resident, use, waiting
 from tests.dashboard.samples import GIB, NOW
 
 LISTED = DevicesAnswer((), sampled_at=NOW)
@@ -94,6 +94,40 @@ def test_how_much_of_what_may_be_planned_is_taken_is_a_number(usable: int, said:
     assert dict(numbers_of(use(usable_bytes=usable)))["May be planned"] == said
 
 
+def test_a_budget_is_the_whole_picture_with_what_counts_against_it() -> None:
+    (device,) = section(host_pool()).devices.rows
+    assert [(part.label, part.width_share) for part in device.bar.segments] == [
+        ("planned for loaded models", 0.25),
+        ("pages of model files", 0.25),
+        ("really held by models", 1.0),
+    ]
+    assert device.bar.marks == (0.75,)
+    assert device.scale == "The picture is of the budget of 4 GiB."
+    assert dict(device.numbers)["May be planned"] == "3 GiB, 33 % taken"
+    assert dict(device.numbers)["Pages of files"] == "1 GiB"
+    assert device.bar.description.startswith("CPU, of the budget of 4 GiB: 1 GiB planned")
+
+
+def test_without_a_budget_the_whole_device_is_the_picture() -> None:
+    (device,) = section(host_pool(limits=PoolLimits("host", ("cpu",)))).devices.rows
+    assert device.scale == ""
+    assert device.bar == bar_of_use(host_pool().devices[0])
+    assert "Pages of files" not in dict(device.numbers)
+
+
+def test_pages_are_in_the_legend_where_a_budget_counts_them() -> None:
+    counted, plain = (
+        pool_sections([view], [], LISTED).legend
+        for view in (host_pool(), host_pool(limits=PoolLimits("host", ("cpu",))))
+    )
+    assert set(counted) - set(plain) == {Legend("mapped", "pages of model files")}
+
+
+def test_what_a_device_is_is_said_once() -> None:
+    (device,) = section(host_pool()).devices.rows
+    assert (device.kind, device.description) == ("host memory", "")
+
+
 def test_the_overview_draws_what_pools_know_and_else_what_is_in_use() -> None:
     devices = (Device("CUDA0", "gpu", 24 * GIB, 7 * GIB, pool="gpu"), Device("CPU", "cpu", 8, 2))
     rows = device_list_of(DevicesAnswer(devices, sampled_at=NOW), [gpu_pool()]).rows
@@ -107,11 +141,13 @@ def test_the_overview_draws_what_pools_know_and_else_what_is_in_use() -> None:
 @pytest.mark.parametrize(
     ("fields", "leaves", "said"),
     [
-        ({}, ("smollm2.0@1",), "next"),
-        ({}, ("other.0@1", "smollm2.0@1"), "as number 2"),
+        ({"priority": 5}, ("smollm2.0@1",), "next, for priority 5 and above"),
+        ({"load": "at-start"}, ("smollm2.0@1",), "next, for priority 1 and above"),
+        ({}, ("other.0@1", "smollm2.0@1"), "as number 2, for priority 0 and above"),
         ({"pinned": True}, (), "never: it is pinned"),
         ({"holding": "promised"}, (), "not while it loads"),
         ({"holding": "leaving"}, (), "now"),
+        ({"holding": "stuck"}, (), "when the system lets go of its process"),
         ({}, (), "not now"),
     ],
 )
@@ -160,7 +196,7 @@ def test_a_resident_of_a_model_that_nobody_knows_any_more_has_no_button() -> Non
 
 def test_the_rules_of_a_pool_are_told() -> None:
     assert section(remote_pool()).rules == (
-        "97 % of each GPU may be planned",
+        "97 % of each device may be planned",
         "1 GiB of each device stay free",
         "no model is unloaded to make room",
         "layers stay on GPUs",
@@ -168,6 +204,19 @@ def test_the_rules_of_a_pool_are_told() -> None:
     assert section(pool(limits=PoolLimits("host", ("cpu",), budget_bytes=GIB))).rules == (
         "at most 1 GiB of each device",
         "idle models make room",
+    )
+
+
+def test_a_share_is_of_gpus_where_the_pool_has_no_server() -> None:
+    assert section(pool(limits=PoolLimits("gpu"))).rules[0] == "97 % of each GPU may be planned"
+
+
+def test_where_there_is_a_budget_share_and_reserve_are_of_that() -> None:
+    limits = PoolLimits("gpu", budget_bytes=20 * GIB, reserve_bytes=GIB)
+    assert section(pool(limits=limits)).rules[:3] == (
+        "at most 20 GiB of each device",
+        "97 % of that may be planned",
+        "1 GiB of that stay free",
     )
 
 
@@ -182,7 +231,37 @@ def test_a_waiting_model_tells_its_place_on_its_own_page_and_on_the_overview() -
     head = head_of(view, waiting(position=2))
     assert head.memory_wait is not None
     assert (head.memory_wait.position, head.memory_wait.reason) == (2, WAITS)
-    assert "waits for memory of pool default, number 2" in row_of(view, "/").flags
+    assert "number 2 in the queue for memory of pool default" in row_of(view, "/").flags
+
+
+def test_planning_that_waits_for_memory_is_called_that_everywhere() -> None:
+    view = samples.model("big-one", State.PLANNING, queue=QueueView(3, 16, 4.2, None, position=2))
+    assert row_of(view, "/").look.label == "Waiting for memory"
+    assert head_of(view, waiting(position=2)).look.label == "Waiting for memory"
+    promised = resident("big-one", holding="promised")
+    (row,) = section(pool(residents=(promised,), waiting=(waiting(),))).residents.rows
+    assert (row.state, row.leaves) == ("waiting for memory", "is not there yet")
+
+
+def test_a_replica_that_plans_is_not_called_ready_or_waiting_without_a_place() -> None:
+    queued, none = QueueView(0, 16, None, None, position=1), QueueView(0, 16, None, None)
+    assert row_of(samples.model(state=State.READY, queue=queued), "/").look.label == "Ready"
+    assert row_of(samples.model(state=State.PLANNING, queue=none), "/").look.label == "Planning"
+
+
+def test_who_waits_for_what_nobody_gives_is_promised_no_time() -> None:
+    hopeless = waiting(reason=replace(WAITS, severity="error"), eta_s=1.1)
+    assert section(pool(waiting=(hopeless,))).waiting.rows[0].eta_s is None
+
+
+async def test_a_time_that_nobody_knows_is_said_to_be_not_known() -> None:
+    unknown = waiting("smollm2", eta_s=None)
+    view = samples.model(state=State.PLANNING, queue=QueueView(3, 16, 4.2, None, position=1))
+    system = make_system(view)
+    system.fleet.show(pool(waiting=(unknown,)))
+    async with browser(system) as client:
+        for path in ("/", "/pools", "/models/smollm2"):
+            assert "for how long is not known yet" in (await page(client, path)).text, path
 
 
 @pytest.mark.parametrize(
@@ -224,8 +303,8 @@ def busy_system() -> FakeSystem:
 async def test_the_page_shows_every_pool_without_script() -> None:
     async with browser(busy_system()) as client:
         tree = await page(client, "/pools")
-    assert [one.attributes["aria-label"] for one in tree.all("ul", class_="pool-devices")] == ["Devices"] * 3
-    assert "7 times a model made room" in tree.text
+    assert [one.attributes["aria-label"] for one in tree.all("ul", class_="pool-devices")] == ["Devices"] * 4
+    assert "7 unloads to make room so far" in tree.text
     assert "No model holds memory here." in tree.text
 
 

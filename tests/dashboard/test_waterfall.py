@@ -157,7 +157,11 @@ def test_how_a_number_is_known_is_a_pattern_and_a_word() -> None:
 def test_every_pattern_that_is_used_is_defined() -> None:
     pages = [
         parse(templates().page("model.html", model_page(planned("m", fits.ON_TWO)), OPERATOR)),
-        parse(templates().page("pools.html", pools_page(pool_samples.gpu_pool()), OPERATOR)),
+        parse(
+            templates().page(
+                "pools.html", pools_page(pool_samples.gpu_pool(), pool_samples.host_pool()), OPERATOR
+            )
+        ),
     ]
     fills = {e.attributes.get("fill", "") for tree in pages for e in tree.all()}
     fills = {fill for fill in fills if fill.startswith("url(#")}

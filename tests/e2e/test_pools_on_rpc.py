@@ -110,6 +110,34 @@ def test_a_second_model_starts_only_after_the_first_process_is_gone(
     assert server.is_running()
 
 
+def test_a_server_in_front_of_one_in_use_gets_the_next_model(
+    paddock_up: StartPaddock, rpc_server: StartServer, smollm2: Path
+) -> None:
+    """A wider pool restarts nothing, and everybody still knows which server is in use."""
+    old, new = rpc_server(), rpc_server()
+    paddock = paddock_up(pool_table(old.device) + "".join(far_model(name, smollm2) for name in "ab"))
+    assert chat(paddock, "a").status_code == 200
+    pids = paddock.pids()["a"]
+    paddock.edit(f'["{old.device}"]', f'["{new.device}", "{old.device}"]')
+    paddock.wait(lambda: len(paddock.events(kind="manifest_loaded")) == 2, 20, "the wider pool")
+    assert chat(paddock, "b").status_code == 200
+    assert paddock.pids()["a"] == pids
+    assert new.held_bytes() > 92 * MIB
+
+
+def test_a_model_placed_by_hand_waits_for_its_server(
+    paddock_up: StartPaddock, rpc_server: StartServer, smollm2: Path
+) -> None:
+    """MN-08: memory is the user's own affair there, a server in use is not."""
+    server = rpc_server()
+    by_hand = far_model("b", smollm2) + '[models.b.placement]\nmode = "manual"\ngpu_layers = 99\n'
+    paddock = paddock_up(pool_table(server.device) + far_model("a", smollm2) + by_hand)
+    for name in "aba":
+        assert chat(paddock, name).status_code == 200
+        assert list(paddock.pids()) == [name]
+    assert server.is_running()
+
+
 def test_a_model_is_split_over_two_servers_by_bytes(
     paddock_up: StartPaddock, rpc_server: StartServer, smollm2: Path
 ) -> None:

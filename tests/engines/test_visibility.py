@@ -15,6 +15,7 @@ from framework.engines.visibility import (
     is_slice,
     keep_order,
     parse_mask,
+    remote_names,
     show_only,
     write_mask,
 )
@@ -167,8 +168,17 @@ def test_remote_devices_are_counted_over_the_servers_in_use() -> None:
     assert shown.child_names == {"RPC2": "RPC1", "RPC3": "RPC2"}
 
 
+def test_a_child_counts_server_by_server_however_they_were_met() -> None:
+    listed = [card("RPC3", endpoint="b:1"), card("RPC0", endpoint="a:1"), card("RPC4", endpoint="a:1")]
+    shown = show_only({}, listed, listed)
+    assert shown.servers == ("a:1", "b:1")
+    assert shown.child_names == {"RPC0": "RPC0", "RPC4": "RPC1", "RPC3": "RPC2"}
+    assert remote_names(("b:1", "a:1"), listed) == {"RPC3": "RPC0", "RPC0": "RPC1", "RPC4": "RPC2"}
+
+
 def test_a_slice_is_shown_by_its_uuid() -> None:
     slices = [card(f"MIG-{n}", uuid=f"MIG-{n}") for n in "ab"]
+    assert show_only({}, slices[1:], slices).env[CUDA] == "MIG-b"
     shown = show_only({CUDA: "0"}, slices[1:], slices)
     assert shown.env[CUDA] == "MIG-b"
     assert shown.child_names == {"MIG-b": "CUDA0"}

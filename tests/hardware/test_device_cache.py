@@ -135,12 +135,29 @@ async def test_a_server_that_was_held_from_the_start_is_not_known(tmp_path: Path
 async def test_each_server_is_a_question_of_its_own(tmp_path: Path) -> None:
     engine = Counted(tmp_path, SERVER)
     await engine.ask(ENV, "a:1")
-    found = await engine.ask(ENV, "b:1", "a:1")
+    await engine.ask(ENV, "b:1", "a:1")
     assert engine.times == 3
-    assert [(device.name, device.endpoint) for device in found.devices[:2]] == [
-        ("RPC0", "b:1"),
-        ("RPC1", "a:1"),
-    ]
+
+
+async def test_a_server_in_front_leaves_the_others_their_names(tmp_path: Path) -> None:
+    engine = Counted(tmp_path, SERVER)
+    await engine.ask(ENV, "a:1")
+    for _ in range(2):  # for a model of its own servers as well
+        found = await engine.ask(ENV, "b:1", "a:1")
+        names = [(device.name, device.endpoint) for device in found.devices[:2]]
+        assert names == [("RPC1", "b:1"), ("RPC0", "a:1")]
+
+
+async def test_why_a_server_gave_nothing_is_known_until_it_does(tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    engine = Counted(tmp_path, f"[ -e {away} ] && exit 1; {SERVER}")
+    assert engine.cache.why_not("a:1") is None
+    away.touch()
+    found = await engine.ask(ENV, "a:1")
+    assert engine.cache.why_not("a:1") == found.why_not("a:1") is not None
+    away.unlink()
+    await engine.cache.get_anew(engine.binary, ENV, rpc=("a:1",))
+    assert engine.cache.why_not("a:1") is None
 
 
 async def test_a_server_that_hung_is_left_alone_however_fresh_an_answer_is_wanted(tmp_path: Path) -> None:

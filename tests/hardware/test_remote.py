@@ -11,7 +11,7 @@ import pytest
 
 from framework.engines.discovery import describe_binary
 from framework.hardware.devices import list_devices
-from framework.hardware.remote import ServerAnswer, ask_server, count, held, is_in_use
+from framework.hardware.remote import DeviceNumbers, ServerAnswer, ask_server, held, is_in_use
 from framework.values.device import Device
 from tests.engines.programs import program
 from tests.support.rpc_servers import OtherVersion, start_rpc_server
@@ -69,7 +69,31 @@ async def test_a_server_that_is_named_twice_is_one(tmp_path: Path) -> None:
 
 def test_numbers_run_on_behind_servers_that_did_not_answer() -> None:
     answers = [ServerAnswer(), ServerAnswer((device("b:1"), device("b:1"))), ServerAnswer((device("c:1"),))]
-    assert [one.name for one in count(["a:1", "b:1", "c:1"], answers)] == ["RPC1", "RPC2", "RPC3"]
+    found = DeviceNumbers().named(["a:1", "b:1", "c:1"], answers)
+    assert [one.name for one in found] == ["RPC1", "RPC2", "RPC3"]
+
+
+@pytest.mark.parametrize(
+    ("servers", "sizes", "expected"),
+    [
+        pytest.param(["b:1"], [2], ["b:1=RPC1", "b:1=RPC2"], id="the-first-one-leaves"),
+        pytest.param(["c:1", "b:1"], [1, 1], ["c:1=RPC3", "b:1=RPC1"], id="one-comes-in-front"),
+        pytest.param(["a:1", "b:1"], [0, 2], ["b:1=RPC1", "b:1=RPC2"], id="one-is-away"),
+        pytest.param(["a:1", "b:1"], [2, 1], ["a:1=RPC0", "a:1=RPC3", "b:1=RPC1"], id="one-grows"),
+    ],
+)
+def test_a_device_keeps_its_number_whoever_comes_and_goes(
+    servers: list[str], sizes: list[int], expected: list[str]
+) -> None:
+    numbers = DeviceNumbers()
+
+    def named(servers: list[str], sizes: list[int]) -> list[str]:
+        answers = [ServerAnswer((device(name),) * size) for name, size in zip(servers, sizes, strict=True)]
+        return [f"{one.endpoint}={one.name}" for one in numbers.named(servers, answers)]
+
+    assert named(["a:1", "b:1"], [1, 2]) == ["a:1=RPC0", "b:1=RPC1", "b:1=RPC2"]
+    assert named(servers, sizes) == expected
+    assert named(["a:1", "b:1"], [1, 2]) == ["a:1=RPC0", "b:1=RPC1", "b:1=RPC2"]
 
 
 async def test_the_devices_of_this_machine_are_hidden_from_the_question(tmp_path: Path) -> None:

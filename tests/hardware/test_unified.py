@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from framework.hardware.unified import fit_view, is_unified
+from framework.hardware.unified import after_return, fit_view, in_host_memory, is_unified
 from framework.values.device import Device
 
 MIB = 2**20
@@ -61,3 +61,32 @@ def test_unified_memory_is_limited_by_what_the_host_has_free() -> None:
 def test_a_renderer_in_software_keeps_its_own_limit() -> None:
     seen = fit_view(device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", 2_048), 64_000 * MIB)
     assert (seen.free_bytes, seen.total_bytes) == (2_048 * MIB, 16_000 * MIB)
+
+
+HOST = Device("CPU", "cpu", 16_000 * MIB, 6_000 * MIB)
+CARD = Device("CUDA0", "gpu", 24_000 * MIB, 4_000 * MIB)
+
+
+def test_devices_in_host_memory_are_one_memory_with_it() -> None:
+    assert in_host_memory([device("MTL0", "Apple M3"), CARD, HOST]) == {"CPU", "MTL0"}
+
+
+def test_a_chip_with_more_memory_than_the_host_has_its_own() -> None:
+    carved_out = Device("ROCm0", "gpu", 96_000 * MIB, 90_000 * MIB, is_unified=True)
+    assert in_host_memory([carved_out, HOST]) == {"CPU"}
+
+
+@pytest.mark.parametrize("freed", ["CPU", "MTL0"])
+def test_what_is_given_back_of_shared_memory_is_given_to_all_who_share_it(freed: str) -> None:
+    devices = [device("MTL0", "Apple M3", 5_000), CARD, HOST]
+    found = after_return(devices, {freed: 1_000 * MIB})
+    assert [one.free_bytes // MIB for one in found] == [6_000, 4_000, 7_000]
+
+
+def test_no_more_is_given_back_than_there_is() -> None:
+    assert after_return([CARD], {"CUDA0": 90_000 * MIB})[0].free_bytes == CARD.total_bytes
+
+
+def test_a_device_of_unknown_size_gets_all_of_it_back() -> None:
+    unknown = Device("SYCL0", "gpu", 0, 3)
+    assert after_return([unknown], {"SYCL0": 5})[0].free_bytes == 8

@@ -89,7 +89,7 @@ def test_everything_else_may_be_reached_by_others(host: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["auto", "cpu", "CUDA0", "Vulkan12", "rpc://10.0.0.7:50052", "rpc://[::1]:1"]
+    ["auto", "cpu", "CUDA0", "Vulkan12", "rpc://10.0.0.7:50052", "rpc://gpu-1:1"]
     + ["GPU-5f1c9a40-1111-2222-3333-444455556666", "MIG-GPU-5f1c/1/0"],
     ids=repr,
 )
@@ -110,6 +110,13 @@ def test_a_remote_device_is_named_by_its_address_because_numbers_move(name: str)
     with pytest.raises(BadValue) as caught:
         parse_device(name)
     assert "rpc://127.0.0.1:50052" in caught.value.must_be
+
+
+@pytest.mark.parametrize("server", ["rpc://[::1]:50052", "rpc://[fe80::1]:1"])
+def test_an_engine_cannot_read_the_ipv6_address_of_a_server(server: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse_device(server)
+    assert "IPv6" in caught.value.must_be
 
 
 @pytest.mark.parametrize(

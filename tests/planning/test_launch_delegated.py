@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from framework.planning.launch_place import shown_launch
+from framework.planning.launch_site import Site
+from framework.values.pool import Freedom
 from framework.values.reason import Reason
 from tests.support.launches import (
     EXPERTS,
+    GIB,
     a_card,
     a_launch,
+    a_pool,
+    a_resident,
     a_server,
     codes,
+    host,
     placed,
     refused,
     section,
@@ -71,6 +79,56 @@ def test_by_rows_only_weights_are_divided() -> None:
     labels = {line.label for line in plan.fit.lines if line.device == "CUDA1"}
     kv = sum(line.bytes for line in plan.fit.lines if line.device == "CUDA0" and line.label == "kv")
     assert (labels, kv) == ({"weights"}, 1024 * MIB)  # GP-10
+
+
+# Servers that somebody uses
+
+REMOTE_POOL = a_pool("rpc://10.0.0.0:50052")
+OTHER = a_resident("other", {"RPC0": 4.0})
+LEFT_TO_THE_ENGINE: dict[str, dict[str, Any]] = {
+    "manual": {"memory_mode": "manual", "gpu_layers": 99},
+    "own-device": {"extra_args": ("--device", "RPC0")},
+    "own-server": {"extra_args": ("--rpc", "10.0.0.0:50052")},
+    "own-layers": {"extra_args": ("-ngl", "9")},
+    "by-size": {"extra_args": ("--override-tensor", "exps=CPU")},
+}
+
+
+@pytest.mark.parametrize("freedom", ["whole", "offloaded"])
+@pytest.mark.parametrize("asked", LEFT_TO_THE_ENGINE.values(), ids=LEFT_TO_THE_ENGINE)
+def test_no_launch_goes_to_a_server_that_somebody_uses(asked: dict[str, Any], freedom: Freedom) -> None:
+    launch = a_launch(n_ctx=8192, pool=REMOTE_POOL, **asked)
+    reason = refused(launch, a_server(0, 24.0), residents=(OTHER,), freedom=freedom)  # MN-08
+    assert (reason.code, reason.evidence["servers"]) == ("does_not_fit", ["10.0.0.0:50052"])
+    assert "other has it" in reason.message
+    assert shown_launch(launch, Site((a_server(0, 24.0), host()), (OTHER,))).placement.devices == ("RPC0",)
+
+
+@pytest.mark.parametrize("fault", [None, "of a fault"], ids=["planned", "fault"])
+@pytest.mark.parametrize("asked", LEFT_TO_THE_ENGINE.values(), ids=LEFT_TO_THE_ENGINE)
+def test_the_ledger_is_told_of_every_server_on_the_line(asked: dict[str, Any], fault: str | None) -> None:
+    launch = replace(a_launch(n_ctx=8192, pool=REMOTE_POOL, **asked), fault=fault)
+    found = placed(launch, a_server(0, 24.0)).placement
+    assert found.devices == ("RPC0",)
+    assert found.needs_bytes["RPC0"] > 0
+
+
+def test_what_the_engine_decides_stays_off_a_server_that_somebody_uses() -> None:
+    pool = a_pool("rpc://10.0.0.0:50052", "rpc://10.0.0.1:50052")
+    launch = a_launch(n_ctx=8192, pool=pool, extra_args=("-ngl", "9"))
+    plan = placed(launch, a_server(0, 24.0), a_server(1, 24.0), residents=(OTHER,))
+    assert (plan.placement.devices, plan.placement.child_names) == (("RPC1",), {"RPC1": "RPC0"})
+
+
+def test_servers_of_the_users_own_count_as_his_line_counts_them() -> None:
+    launch = a_launch(n_ctx=8192, extra_args=("--rpc", "10.0.0.7:50052,10.0.0.3:50052", "--device", "RPC0"))
+    servers = (a_server(3, 24.0), a_server(7, 24.0))
+    found = placed(launch, *servers, CARD).placement
+    assert found.child_names == {"RPC7": "RPC0", "RPC3": "RPC1"}  # the engine connects to both
+    assert found.needs_bytes["RPC7"] > GIB
+    assert found.needs_bytes["RPC3"] == 1
+    other = a_resident("other", {"RPC3": 1.0})
+    assert refused(launch, *servers, CARD, residents=(other,)).evidence["servers"] == ["10.0.0.3:50052"]
 
 
 # Manual mode

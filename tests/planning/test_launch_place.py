@@ -9,11 +9,10 @@ import pytest
 from framework.planning.launch_place import place_launch, shown_launch
 from framework.planning.launch_site import Site
 from framework.values.device import Device
-from framework.values.pool import Resident
+from framework.values.pool import Freedom, Resident
 from framework.values.reason import Refused
 from tests.engines.requests import real_caps
 from tests.support.launches import (
-    DENSE,
     EXPERTS,
     GIB,
     a_card,
@@ -118,6 +117,27 @@ def test_a_server_that_somebody_uses_is_none() -> None:
     assert "other holds" in reason.message
 
 
+@pytest.mark.parametrize("freedom", ["whole", "shrunk", "offloaded"])
+def test_a_server_that_somebody_uses_is_not_done_without(freedom: Freedom) -> None:
+    launch = a_launch(n_ctx=8192, pool=a_pool("rpc://10.0.0.0:50052"))
+    other = a_resident("other", {"RPC0": 0.5}, pinned=True)
+    assert refused(launch, a_server(0, 24.0), freedom=freedom, residents=(other,)).code == "does_not_fit"
+    shown = shown_launch(launch, Site((a_server(0, 24.0), host()), (other,)))
+    assert codes(shown) == ["does_not_fit"]  # MN-08: no silent fall-back
+
+
+def test_a_launch_gets_no_device_of_a_server_that_somebody_uses() -> None:
+    pool = a_pool("rpc://10.0.0.0:50052", "rpc://10.0.0.2:50052")
+    sibling = replace(a_server(1, 24.0), endpoint="10.0.0.0:50052")
+    launch = a_launch(n_ctx=8192, pool=pool)
+    other = a_resident("other", {"RPC0": 4.0})
+    plan = placed(launch, a_server(0, 24.0), sibling, a_server(2, 12.0), residents=(other,), freedom="whole")
+    assert plan.placement.devices == ("RPC2",)
+    alone = a_launch(n_ctx=8192, pool=a_pool("rpc://10.0.0.0:50052"))
+    small = replace(a_server(0, 1.0), total_bytes=GIB)
+    assert "other has its server" in refused(alone, small, sibling, residents=(other,)).message
+
+
 def test_a_card_that_is_not_used_is_hidden() -> None:
     plan = placed(a_launch(n_ctx=8192), a_card(0, 10.0), a_card(1, 12.0))
     assert (plan.env["CUDA_VISIBLE_DEVICES"], plan.env["CUDA_DEVICE_ORDER"]) == ("1", "PCI_BUS_ID")
@@ -211,8 +231,24 @@ def test_what_is_moved_is_divided_over_all_cards() -> None:
 def test_a_card_without_room_for_a_layer_leaves_everything_to_host_memory() -> None:
     plan = placed(a_launch(n_ctx=8192), a_card(0, 0.9, total_gib=1.0))
     assert (plan.placement.devices, plan.placement.gpu_layers) == ((), 0)
+    assert codes(plan) == ["layers_delegated"]
+    assert f"{ALL_LAYERS} of {ALL_LAYERS} layers" in plan.reasons[0].message
     assert section(plan, "placement") == "--device none --fit off"
     assert plan.env["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_a_card_that_a_pinned_model_fills_leaves_nothing_without_a_word() -> None:
+    other = a_resident("other", {"CUDA0": 20.0}, pinned=True)
+    plan = placed(a_launch(n_ctx=TRAINED), a_card(0, 3.0), residents=(other,))
+    assert codes(plan) == ["layers_delegated"]
+    assert plan.fit.remedies
+    nothing = placed(a_launch(n_ctx=TRAINED), a_card(0, 0.2), residents=(other,))
+    assert codes(nothing) == ["layers_delegated"]
+    assert nothing.fit.remedies
+
+
+def test_a_pool_of_host_memory_has_no_gpus_to_miss() -> None:
+    assert codes(placed(a_launch(n_ctx=8192, pool=a_pool("cpu")))) == []
 
 
 def test_a_pool_that_forbids_it_moves_nothing() -> None:
@@ -341,21 +377,3 @@ def test_what_does_not_fit_divided_goes_by_layers() -> None:
     plan = placed(launch, CARD, a_card(1, 0.2))
     assert codes(plan) == ["tensor_dropped"]
     assert plan.placement.devices == ("CUDA0",)
-
-
-# Hardware that shares memory
-
-
-def test_weights_that_can_never_fit_into_shared_memory_are_refused() -> None:
-    chip = Device("ROCm0", "gpu", 60 * GIB, 50 * GIB, architecture="gfx1151:xnack-", is_unified=True)
-    launch = a_launch(DENSE, n_ctx=4096)
-    with pytest.raises(Refused) as caught:
-        place_launch(launch, Site((chip, host(5.0))), "offloaded")
-    assert caught.value.failure.reason.code == "unified_memory_refused"
-
-
-def test_datacenter_cards_are_tuned_unless_somebody_says_otherwise() -> None:
-    card = a_card(0, 70.0, total_gib=80.0, description="NVIDIA H100 80GB HBM3")
-    assert placed(a_launch(), card).env["GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F"] == "1"
-    own = a_launch(env={"GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F": "0"})
-    assert placed(own, card).env["GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F"] == "0"

@@ -72,6 +72,16 @@ def test_names_without_a_device_are_refused(
     assert failure.reason.evidence["requested"] == missing
 
 
+def test_two_slices_are_no_pick_for_one_process() -> None:
+    slices = tuple(Device(f"MIG-{n}", "gpu", 24, 24, uuid=f"MIG-{n}") for n in "ab")
+    request = a_request(pool=PoolLimits("p", ("auto",)), devices=("MIG-a", "MIG-b"))
+    with pytest.raises(Refused) as caught:
+        gpus_of(slices, request)
+    failure = caught.value.failure
+    assert (failure.reason.code, failure.retryable) == ("one_slice_only", False)
+    assert failure.reason.evidence["devices"] == ["MIG-a", "MIG-b"]
+
+
 def test_a_server_that_is_away_is_named_and_tried_again() -> None:
     said = Reason("rpc_unreachable", "c:1 does not answer.", severity="error", evidence={"endpoint": "c:1"})
     failure = refusal(("rpc://c:1",), None, said).failure

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from framework.reconcile.compare import compare_requests, strongest_effect
-from framework.runtime.past import same_launch
 from framework.values.instance import InstanceView
 from framework.values.plan import Placement, Section
-from framework.values.request import Effect, ModelRequest, ModelSource, PoolLimits
+from framework.values.request import Effect, ModelRequest, ModelSource, PoolLimits, same_launch
 from tests.dashboard import samples
 
 BASE = ModelRequest(id="m", source=ModelSource(path=Path("/models/a.gguf")))

@@ -20,6 +20,7 @@ from framework.values.pool import Resident
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest, PoolLimits
 from tests.conftest import MakeFake
+from tests.engines.programs import program
 from tests.models.gguf_bytes import STRING, U32, Tensor, gguf, pair
 from tests.runtime.conftest import request_for
 from tests.support.fakes import FakeEngine
@@ -224,6 +225,20 @@ async def test_an_engine_may_not_be_sent_to_a_device_that_is_not_there(
     with pytest.raises(Refused) as caught:
         await plan(request_for(gpu, model, pool=PoolLimits("p", ("CUDA7",))), tmp_path)
     assert caught.value.failure.reason.code == "device_unmatched"
+
+
+async def test_a_server_that_died_since_is_told_with_what_is_known_of_it(model: Path, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    listing = f'[ -e {away} ] && exit 1; echo "  RPC0: $2 (24000 MiB, 24000 MiB free)"'
+    engine = program(tmp_path, f'[ "$1" = --rpc ] || exit 0; {listing}')
+    one = planner(tmp_path)
+    request = replace(request_for(engine.entry, model, n_ctx=4096), pool=PoolLimits("far", ("rpc://a:1",)))
+    prepared = await one.prepare(request, 0)
+    away.touch()
+    listed = await one.look(prepared, fresh=True)
+    with pytest.raises(Refused) as caught:
+        one.place(prepared, listed.devices, freedom="whole")
+    assert caught.value.failure.reason == listed.why_not("a:1")
 
 
 async def test_what_is_said_of_other_pools_servers_is_not_said_of_this_launch(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from framework.hardware.devices import DeviceList
-from framework.runtime.ledger import Ledger
+from framework.runtime.ledger import Ledger, Return
 from framework.runtime.memory_return import MemoryReturn
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
-from framework.values.pool import Resident
 
 MIB = 1 << 20
 TOTAL_MIB = 16_000
@@ -33,26 +32,27 @@ class Driver:
         return DeviceList((card(used),))
 
 
-def evicting(ledger: Ledger, events: EventLog) -> MemoryReturn:
-    """A resident of 11,100 MiB was told to leave a card with 13,100 MiB in use, and has left."""
+async def after_an_end(events: EventLog, *, before_mib: int, freed_mib: int) -> MemoryReturn:
+    """A card was listed with so much in use; then a process ended that held so much of it."""
+    ledger = Ledger()
     returning = MemoryReturn(ledger, events)
-    leaving = Resident("a.0@1", "a", 0, "gpu", "resident", {"CUDA0": 11_100 * MIB})
-    returning.expect([card(13_100)], [leaving])
-    ledger.returned_s["CUDA0"] = ledger.clock()
+    await returning.devices(Driver([before_mib]).look)
+    ledger.returned["CUDA0"] = Return(freed_mib * MIB, ledger.clock())
     return returning
 
 
 async def test_memory_that_comes_back_late_is_waited_for() -> None:
     events = EventLog(Changes())
-    driver = Driver([13_100, 13_100, 13_100, 2_000])
-    found = await evicting(Ledger(), events).devices(driver.look)
+    returning = await after_an_end(events, before_mib=13_100, freed_mib=11_100)
+    found = await returning.devices(Driver([13_100, 13_100, 13_100, 2_000]).look)
     assert found[0].free_bytes == 14_000 * MIB
     assert events.recent(kind="memory", limit=1) == []
 
 
 async def test_memory_that_does_not_come_back_is_told_and_planned_without() -> None:
     events = EventLog(Changes())
-    found = await evicting(Ledger(), events).devices(Driver([13_100]).look)
+    returning = await after_an_end(events, before_mib=13_100, freed_mib=11_100)
+    found = await returning.devices(Driver([13_100]).look)
     assert found[0].free_bytes == (TOTAL_MIB - 13_100) * MIB
     told = events.recent(kind="memory", limit=1)[0]
     assert told.reason is not None
@@ -61,19 +61,40 @@ async def test_memory_that_does_not_come_back_is_told_and_planned_without() -> N
 
 
 async def test_a_device_that_lists_all_as_free_is_not_waited_for() -> None:
-    ledger = Ledger()
-    returning = MemoryReturn(ledger, EventLog(Changes()))
-    leaving = Resident("a.0@1", "a", 0, "gpu", "resident", {"CUDA0": 500 * MIB})
-    returning.expect([card(0)], [leaving])
-    ledger.returned_s["CUDA0"] = ledger.clock()
+    returning = await after_an_end(EventLog(Changes()), before_mib=0, freed_mib=500)
     driver = Driver([0])
     await returning.devices(driver.look)
     assert driver.looks == 1
 
 
+async def test_a_look_at_other_devices_does_not_forget_what_is_expected() -> None:
+    async def host_only(*, fresh: bool) -> DeviceList:
+        return DeviceList((Device("CPU", "cpu", MIB, MIB),))
+
+    returning = await after_an_end(EventLog(Changes()), before_mib=13_100, freed_mib=11_100)
+    await returning.devices(host_only)
+    found = await returning.devices(Driver([13_100, 2_000]).look)
+    assert found[0].free_bytes == 14_000 * MIB
+
+
+async def test_a_list_from_before_a_load_is_not_used_after_it() -> None:
+    asked: list[bool] = []
+
+    async def look(*, fresh: bool) -> DeviceList:
+        asked.append(fresh)
+        return DeviceList((card(0),))
+
+    ledger = Ledger()
+    returning = MemoryReturn(ledger, EventLog(Changes()))
+    await returning.devices(look)
+    ledger.loaded_s = ledger.clock()
+    await returning.devices(look)
+    assert asked == [False, True]
+
+
 async def test_after_a_crash_free_memory_has_to_stand_still() -> None:
     ledger = Ledger()
-    ledger.returned_s["CUDA0"] = ledger.clock()
+    ledger.returned["CUDA0"] = Return(9_000 * MIB, ledger.clock())
     driver = Driver([12_000, 7_000, 2_000, 2_000])
     found = await MemoryReturn(ledger, EventLog(Changes())).devices(driver.look)
     assert found[0].free_bytes == 14_000 * MIB

@@ -60,7 +60,8 @@ def _waiting_json(waiting: WaitingView) -> dict[str, Any]:
 
 
 def _resident_json(resident: Resident, place: int | None) -> dict[str, Any]:
-    """`eviction_order`: its place among those that would make room, from 1; null for one that stays."""
+    """`eviction_order`: its place among those that would make room, from 1, and `yields_to` the lowest
+    priority that it would do so for; both null for one that stays."""
     serves = resident.holding == "resident" and resident.leases == 0
     return {
         "model": resident.model,
@@ -77,5 +78,6 @@ def _resident_json(resident: Resident, place: int | None) -> dict[str, Any]:
         "pinned": resident.pinned,
         "load": resident.load,
         "next_to_evict": place == 1,
+        "yields_to": None if place is None else resident.yields_to,
         "eviction_order": place,
     }

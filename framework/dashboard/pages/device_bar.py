@@ -14,10 +14,11 @@ from framework.values.device import Device
 from framework.values.pool import DeviceUse
 from framework.values.units_text import UNKNOWN, percent, size
 
-Kind = Literal["planned", "promised", "measured", "foreign", "used"]
+Kind = Literal["planned", "promised", "mapped", "measured", "foreign", "used"]
 LABELS: dict[Kind, str] = {
     "planned": "planned for loaded models",
     "promised": "promised to starts under way",
+    "mapped": "pages of model files",
     "measured": "really held by models",
     "foreign": "held by other programs",
     "used": "in use, by whomever",
@@ -25,6 +26,7 @@ LABELS: dict[Kind, str] = {
 PATTERNS: dict[Kind, str] = {
     "planned": "computed",
     "promised": "assumed",
+    "mapped": "mapped",
     "measured": "measured",
     "foreign": "foreign",
     "used": "used",
@@ -38,7 +40,7 @@ LEAST_WIDTH_SHARE = 0.004
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a lane. Shares are of the device, `y` is in pixels."""
+    """A part of a lane. Shares are of the whole picture, `y` is in pixels."""
 
     label: str
     pattern: str
@@ -67,20 +69,31 @@ class Legend:
     label: str
 
 
-LEGEND = tuple(Legend(PATTERNS[kind], LABELS[kind]) for kind in PATTERNS)
+LEGEND = tuple(Legend(PATTERNS[kind], LABELS[kind]) for kind in PATTERNS if kind != "mapped")
+LEGEND_OF_BUDGETS = tuple(Legend(PATTERNS[kind], LABELS[kind]) for kind in PATTERNS)
+"""With what counts against the budget of a pool in host memory."""
 
 
-def bar_of_use(use: DeviceUse) -> DeviceBar:
-    """A device of a pool."""
-    planned: list[tuple[Kind, int]] = [("planned", use.planned_bytes), ("promised", use.promised_bytes)]
-    used: list[tuple[Kind, int]] = [("used", use.total_bytes - use.free_bytes)]
-    if use.measured_bytes is not None:
-        used = [("measured", use.measured_bytes), ("foreign", use.foreign_bytes or 0)]
-    limited = 0 < use.usable_bytes < use.total_bytes
+def bar_of_use(use: DeviceUse, budget_bytes: int | None = None, mapped_bytes: int = 0) -> DeviceBar:
+    """A device of a pool; of its budget, where it has one, with the pages of files that count against it.
+
+    What others hold is outside of a budget, and so is what is used by nobody knows whom.
+    """
+    whole = use.total_bytes if budget_bytes is None else budget_bytes
+    planned: list[tuple[Kind, int]] = [
+        ("planned", use.planned_bytes),
+        ("promised", use.promised_bytes),
+        ("mapped", mapped_bytes),
+    ]
+    used: list[tuple[Kind, int]] = [("measured", use.measured_bytes or 0)]
+    if budget_bytes is None and use.measured_bytes is None:
+        used = [("used", use.total_bytes - use.free_bytes)]
+    elif budget_bytes is None:
+        used.append(("foreign", use.foreign_bytes or 0))
     return _bar(
-        (*_lane(planned, use.total_bytes, UPPER), *_lane(used, use.total_bytes, LOWER)),
-        (share(use.usable_bytes, use.total_bytes),) if limited else (),
-        use.name,
+        (*_lane(planned, whole, UPPER), *_lane(used, whole, LOWER)),
+        (share(use.usable_bytes, whole),) if 0 < use.usable_bytes < whole else (),
+        use.name if budget_bytes is None else f"{use.name}, of the budget of {size(budget_bytes)}",
         use.free_bytes,
         use.total_bytes,
     )
@@ -93,13 +106,14 @@ def bar_of_device(device: Device) -> DeviceBar:
     return _bar(lane, (), device.name, device.free_bytes, device.total_bytes)
 
 
-def numbers_of(use: DeviceUse) -> tuple[tuple[str, str], ...]:
+def numbers_of(use: DeviceUse, mapped_bytes: int = 0) -> tuple[tuple[str, str], ...]:
     """The same in numbers, with their names."""
     numbers = [
         ("Total", size(use.total_bytes)),
         ("May be planned", _usable(use)),
         ("Planned", size(use.planned_bytes)),
         ("Promised", size(use.promised_bytes)),
+        *([("Pages of files", size(mapped_bytes))] if mapped_bytes else []),
         ("Measured", size(use.measured_bytes)),
         ("Other programs", size(use.foreign_bytes)),
         ("Listed as free", size(use.free_bytes)),

@@ -18,6 +18,8 @@ from framework.values.units_text import duration, size
 
 GOOD = frozenset({"ready", "replaced", "manifest_loaded", "slots_restored"})
 TONES: dict[Severity, Tone] = {"error": "bad", "warning": "wait", "info": "idle"}
+# Facts that are bytes by instance and device, though their name does not say so.
+OF_BYTES = frozenset({"held_by"})
 # A value longer than this is cut: the whole of it is one click away in the export.
 DATA_LIMIT = 600
 
@@ -74,8 +76,9 @@ def newest_first(events: Iterable[Event]) -> tuple[EventRow, ...]:
 
 
 def fact_texts(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Named facts as short texts: secrets hidden, bytes and seconds with their unit."""
-    return tuple(_fact(name, value) for name, value in facts.items())
+    """Named facts as short texts: secrets hidden, bytes and seconds with their unit; no empty ones."""
+    found = (_fact(name, value) for name, value in facts.items())
+    return tuple((name, text) for name, text in found if text)
 
 
 def _beside(data: Mapping[str, Any], reason: Reason | None) -> dict[str, Any]:
@@ -85,12 +88,26 @@ def _beside(data: Mapping[str, Any], reason: Reason | None) -> dict[str, Any]:
 
 
 def _fact(name: str, value: Any) -> tuple[str, str]:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and name.endswith("_bytes"):
-        return name.removesuffix("_bytes"), size(int(value))
-    if number and (name == "seconds" or name.endswith("_s")):
-        return name.removesuffix("_s"), duration(value)
-    return name, _text(plain(value, name))
+    words = name.replace("_", " ")
+    if name in OF_BYTES or name.endswith("_bytes"):
+        return words.removesuffix(" bytes"), _sizes(value)
+    if _is_number(value) and (name == "seconds" or name.endswith("_s")):
+        return words.removesuffix(" s"), duration(value)
+    return words, _text(plain(value, name))
+
+
+def _sizes(value: Any) -> str:
+    """Bytes by whatever they are of: `hand.0@1: CPU 61 MiB; c.0@2: CPU 61 MiB`. Of many, 0 is left out."""
+    if not isinstance(value, Mapping):
+        return size(int(value)) if _is_number(value) else _text(plain(value))
+    parts = [(str(name), _sizes(part)) for name, part in value.items() if part]
+    if any(isinstance(part, Mapping) for part in value.values()):
+        return _cut("; ".join(f"{name}: {sizes}" for name, sizes in parts))
+    return _cut(", ".join(f"{name.replace('_', ' ')} {amount}" for name, amount in parts))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _tone(event: Event) -> Tone:
@@ -104,5 +121,12 @@ def _tone(event: Event) -> Tone:
 
 
 def _text(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if value is None or value in ([], {}):
+        return ""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return _cut(", ".join(value))
+    return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= DATA_LIMIT else text[:DATA_LIMIT] + "…"

@@ -91,7 +91,7 @@ def model_flags(view: ModelView) -> tuple[str, ...]:
     if view.stopped_by_command and view.state is State.STOPPED:
         flags.append("unloaded by command; stays so until Load")
     if view.queue.position is not None:
-        flags.append(f"waits for memory of pool {view.request.pool.name}, number {view.queue.position}")
+        flags.append(f"number {view.queue.position} in the queue for memory of pool {view.request.pool.name}")
     if replicas > 1:
         flags.append(f"{ready} of {replicas} replicas ready")
     return tuple(flags)

@@ -31,7 +31,7 @@ from framework.dashboard.pages.process import (
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
 from framework.dashboard.pages.waterfall import MemorySection, memory_section
-from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of
+from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of, look_of_model
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
 from framework.values.instance import InstanceView, ModelView, State
@@ -160,7 +160,7 @@ def head_of(view: ModelView, waiting: WaitingView | None = None) -> ModelHead:
         name=request.id,
         display_name=request.live.display_name or "",
         aliases=request.live.aliases,
-        look=look_of(view.state),
+        look=look_of_model(view),
         since=serving.since if serving else None,
         flags=model_flags(view),
         progress=next((fact for i in view.instances if (fact := progress_of(i)) is not None), None),
@@ -182,11 +182,11 @@ def sections_of(view: ModelView) -> Iterable[InstanceSection]:
     """A section for each instance, the serving one first; one of the request alone when there is none."""
     serving = serving_instance(view)
     if serving is None:
-        yield _section(view.request, None, "")
+        yield _section(view, None, "")
         return
     several = len(view.instances) > 1
     for instance in sorted(view.instances, key=lambda i: (i.replica, i is not serving, i.generation)):
-        yield _section(view.request, instance, _heading(instance, view) if several else "")
+        yield _section(view, instance, _heading(instance, view) if several else "")
 
 
 def body_fragment(body: ModelBody) -> Fragment:
@@ -214,8 +214,9 @@ def gone_fragment(name: str) -> Fragment:
     return Fragment("model", "_model_gone.html", "gone", GoneModel(name), outline="gone")
 
 
-def _section(request: ModelRequest, instance: InstanceView | None, heading: str) -> InstanceSection:
-    """`request` is what the manifest asks now, whatever the instance was started with."""
+def _section(view: ModelView, instance: InstanceView | None, heading: str) -> InstanceSection:
+    # What the manifest asks now, whatever the instance was started with.
+    request, waits = view.request, view.queue.position is not None
     element = element_id("i", instance.instance if instance else request.id)
     result = instance.result if instance else None
     failure = result.failure if result is not None else None
@@ -223,7 +224,7 @@ def _section(request: ModelRequest, instance: InstanceView | None, heading: str)
     return InstanceSection(
         id=element,
         heading=heading,
-        look=look_of(instance.state) if instance else None,
+        look=look_of(instance.state, waits_for_memory=waits) if instance else None,
         compare=compare_table(f"{element}-compare", request, instance),
         reasons=ReasonList(
             f"{element}-reasons", reasons_of(instance) if instance else (), failure.detail if failure else ""

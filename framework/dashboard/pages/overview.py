@@ -21,7 +21,7 @@ from framework.dashboard.pages.instance_facts import (
     whole_s,
 )
 from framework.dashboard.pages.shell import Shell
-from framework.dashboard.states import Action, Group, Look, actions_of, look_of
+from framework.dashboard.states import Action, Group, Look, actions_of, look_of_model
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
 from framework.reconcile.current import CurrentManifest
@@ -115,7 +115,7 @@ def overview_url(group: Group | None) -> str:
 
 def summary_of(views: Sequence[ModelView], group: Group | None, current: CurrentManifest) -> Summary:
     """Counts over all models, whatever the filter shows."""
-    groups = [look_of(view.state).group for view in views]
+    groups = [look_of_model(view).group for view in views]
     links = [GroupLink("", "All models", "list", len(views), overview_url(None), group is None)]
     links += [
         GroupLink(key, label, icon, groups.count(key), overview_url(key), group == key)
@@ -135,7 +135,7 @@ def summary_of(views: Sequence[ModelView], group: Group | None, current: Current
 def table_of(views: Sequence[ModelView], group: Group | None, manifest_name: str) -> ModelTable:
     """The models in declared order."""
     back = overview_url(group)
-    rows = [row_of(view, back) for view in views if group in (None, look_of(view.state).group)]
+    rows = [row_of(view, back) for view in views if group in (None, look_of_model(view).group)]
     return ModelTable(tuple(rows), len(views), manifest_name)
 
 
@@ -151,7 +151,7 @@ def row_of(view: ModelView, back: str) -> ModelRow:
         display_name=request.live.display_name or "",
         url=model_url(request.id),
         aliases=request.live.aliases,
-        look=look_of(view.state),
+        look=look_of_model(view),
         since=serving.since if serving else None,
         flags=model_flags(view),
         progress=next((fact for i in view.instances if (fact := progress_of(i)) is not None), None),

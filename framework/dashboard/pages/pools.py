@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from framework.api.answers import DevicesAnswer
-from framework.dashboard.pages.device_bar import LEGEND, DeviceBar, Legend, bar_of_use, numbers_of
+from framework.dashboard.pages.device_bar import (
+    LEGEND,
+    LEGEND_OF_BUDGETS,
+    DeviceBar,
+    Legend,
+    bar_of_use,
+    numbers_of,
+)
 from framework.dashboard.pages.device_list import KINDS
 from framework.dashboard.pages.ids import element_id
 from framework.dashboard.pages.instance_facts import whole_s
@@ -15,6 +22,7 @@ from framework.dashboard.pages.shell import Shell
 from framework.dashboard.states import Action, Tone, actions_of
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
+from framework.values.device_words import CPU, REMOTE
 from framework.values.instance import ModelView
 from framework.values.pool import DeviceUse, PoolView, Resident, WaitingView
 from framework.values.reason import Reason
@@ -22,7 +30,6 @@ from framework.values.request import PoolLimits
 from framework.values.units_text import UNKNOWN, counted, duration, percent, size
 
 POOLS = "/pools"
-HOST = "cpu"
 # An idle time is shown in steps: finer ones would only be sent, and nobody reads them.
 IDLE_STEPS_S = ((60.0, 5), (3600.0, 60))
 LONG_IDLE_STEP_S = 600
@@ -30,11 +37,12 @@ LONG_IDLE_STEP_S = 600
 
 @dataclass(frozen=True)
 class PoolDevice:
-    """One device of a pool."""
+    """One device of a pool. `scale` says what the picture is of, where that is not the whole device."""
 
     name: str
     kind: str
     description: str
+    scale: str
     bar: DeviceBar
     numbers: tuple[tuple[str, str], ...]
 
@@ -135,13 +143,15 @@ def pool_sections(
 ) -> PoolSections:
     """The pools in declared order."""
     views = {view.request.id: view for view in models}
-    sections = tuple(_section(pool, views, devices.sampled_at) for pool in pools)
-    return PoolSections(sections, devices.reasons)
+    seen = tuple(pools)
+    sections = tuple(_section(pool, views, devices.sampled_at) for pool in seen)
+    counted_pages = any(_counts_pages(pool, use) for pool in seen for use in pool.devices)
+    return PoolSections(sections, devices.reasons, LEGEND_OF_BUDGETS if counted_pages else LEGEND)
 
 
 def pools_fragments(pools: PoolSections) -> tuple[Fragment, ...]:
     """The page as parts that change on their own."""
-    outline = (tuple(section.id for section in pools.sections), pools.reasons)
+    outline = (tuple(section.id for section in pools.sections), pools.reasons, pools.legend)
     parts = tuple(_section_fragment(section) for section in pools.sections)
     return (Fragment("pools", "_pools.html", "pools", pools, outline=outline, parts=parts),)
 
@@ -155,7 +165,8 @@ def waiting_row(waiting: WaitingView) -> WaitingRow:
         position=waiting.position,
         requests=waiting.requests,
         waited_s=whole_s(waiting.waited_s),
-        eta_s=whole_s(waiting.eta_s),
+        # Measured times say nothing where nobody makes room.
+        eta_s=None if waiting.reason.severity == "error" else whole_s(waiting.eta_s),
         reason=waiting.reason,
     )
 
@@ -174,7 +185,8 @@ def _section(pool: PoolView, views: Mapping[str, ModelView], listed_at: datetime
     element = element_id("pool", pool.limits.name)
     order = {instance: place for place, instance in enumerate(pool.next_to_leave, 1)}
     by_turn = sorted(pool.residents, key=lambda one: order.get(one.instance, len(order) + 1))
-    rows = tuple(_resident(one, order.get(one.instance), pool.limits, views) for one in by_turn)
+    rows = tuple(_resident(one, order.get(one.instance), pool, views) for one in by_turn)
+    devices = tuple(_device(use, pool) for use in pool.devices)
     listing = listed_at is None and not pool.devices
     return PoolSection(
         id=element,
@@ -182,21 +194,53 @@ def _section(pool: PoolView, views: Mapping[str, ModelView], listed_at: datetime
         asked=", ".join(pool.limits.devices),
         rules=tuple(_rules(pool.limits)),
         evictions=pool.evictions,
-        devices=Devices(f"{element}-devices", tuple(map(_device, pool.devices)), listing),
+        devices=Devices(f"{element}-devices", devices, listing),
         residents=Residents(f"{element}-residents", rows, f"{POOLS}#{element}"),
         waiting=Waiting(f"{element}-waiting", tuple(map(waiting_row, pool.waiting))),
     )
 
 
-def _device(use: DeviceUse) -> PoolDevice:
+def _device(use: DeviceUse, pool: PoolView) -> PoolDevice:
     kind = KINDS.get(use.kind, use.kind)
-    return PoolDevice(use.name, kind, use.description, bar_of_use(use), numbers_of(use))
+    budget_bytes = _budget_bytes(use, pool.limits)
+    mapped_bytes = 0
+    if _counts_pages(pool, use):
+        # A budget of host memory is for the models of its pool; all others are on it as well.
+        use = _of_pool(use, pool)
+        mapped_bytes = sum(one.mapped.get(use.name, 0) for one in pool.residents)
+    return PoolDevice(
+        name=use.name,
+        kind=kind,
+        description="" if use.description == kind else use.description,
+        scale="" if budget_bytes is None else f"The picture is of the budget of {size(budget_bytes)}.",
+        bar=bar_of_use(use, budget_bytes, mapped_bytes),
+        numbers=numbers_of(use, mapped_bytes),
+    )
+
+
+def _budget_bytes(use: DeviceUse, limits: PoolLimits) -> int | None:
+    """The budget on a device, unless that is all of it."""
+    budget = limits.budget_bytes
+    return None if budget is None or 0 < use.total_bytes <= budget else budget
+
+
+def _counts_pages(pool: PoolView, use: DeviceUse) -> bool:
+    """Whether pages of files count as held: they can be dropped, but a budget is for them too."""
+    return use.kind == "cpu" and _budget_bytes(use, pool.limits) is not None
+
+
+def _of_pool(use: DeviceUse, pool: PoolView) -> DeviceUse:
+    """A device with the plans of models of its pool alone."""
+    promised = sum(one.bytes.get(use.name, 0) for one in pool.residents if one.holding == "promised")
+    together = sum(one.bytes.get(use.name, 0) for one in pool.residents)
+    return replace(use, planned_bytes=together - promised, promised_bytes=promised)
 
 
 def _resident(
-    resident: Resident, place: int | None, limits: PoolLimits, views: Mapping[str, ModelView]
+    resident: Resident, place: int | None, pool: PoolView, views: Mapping[str, ModelView]
 ) -> ResidentRow:
-    state, tone, icon = _state(resident)
+    waits = any((one.model, one.replica) == (resident.model, resident.replica) for one in pool.waiting)
+    state, tone, icon = _state(resident, waits=waits)
     view = views.get(resident.model)
     unloads = () if view is None else tuple(one for one in actions_of(view) if one.verb == "unload")
     return ResidentRow(
@@ -212,15 +256,17 @@ def _resident(
         idle=_idle(resident),
         priority=resident.priority,
         pinned=resident.pinned,
-        leaves=_leaves(resident, place, limits),
+        leaves=_leaves(resident, place, pool.limits, waits=waits),
         actions=unloads,
     )
 
 
-def _state(resident: Resident) -> tuple[str, Tone, str]:
-    """In words, with tone and icon."""
+def _state(resident: Resident, *, waits: bool) -> tuple[str, Tone, str]:
+    """In words, with tone and icon. `waits`: what it was promised is not free yet."""
     if resident.holding == "promised":
-        return "loading", "busy", "spin"
+        return ("waiting for memory", "wait", "clock") if waits else ("loading", "busy", "spin")
+    if resident.holding == "stuck":
+        return "killed, does not end", "bad", "cross"
     if resident.holding == "leaving":
         return "leaving", "wait", "drain"
     if resident.leases:
@@ -236,15 +282,18 @@ def _idle(resident: Resident) -> str:
     return duration(float(resident.idle_s // step * step))
 
 
-def _leaves(resident: Resident, place: int | None, limits: PoolLimits) -> str:
+def _leaves(resident: Resident, place: int | None, limits: PoolLimits, *, waits: bool) -> str:
     if place is not None:
-        return "next" if place == 1 else f"as number {place}"
+        turn = "next" if place == 1 else f"as number {place}"
+        return f"{turn}, for priority {resident.yields_to} and above"
     if resident.pinned:
         return "never: it is pinned"
     if resident.holding == "leaving":
         return "now"
     if resident.holding == "promised":
-        return "not while it loads"
+        return "is not there yet" if waits else "not while it loads"
+    if resident.holding == "stuck":
+        return "when the system lets go of its process"
     return "never: the pool evicts nobody" if limits.evict == "never" else "not now"
 
 
@@ -254,12 +303,14 @@ def _replica(number: int) -> str:
 
 
 def _rules(limits: PoolLimits) -> Iterable[str]:
-    if set(limits.devices) != {HOST}:
-        yield f"{percent(limits.fill)} of each GPU may be planned"
-    if limits.budget_bytes is not None:
+    has_budget = limits.budget_bytes is not None
+    if has_budget:
         yield f"at most {size(limits.budget_bytes)} of each device"
+    if set(limits.devices) != {CPU}:
+        what = "device" if any(name.startswith(REMOTE) for name in limits.devices) else "GPU"
+        yield f"{percent(limits.fill)} of {'that' if has_budget else f'each {what}'} may be planned"
     if limits.reserve_bytes:
-        yield f"{size(limits.reserve_bytes)} of each device stay free"
+        yield f"{size(limits.reserve_bytes)} of {'that' if has_budget else 'each device'} stay free"
     yield "idle models make room" if limits.evict == "idle" else "no model is unloaded to make room"
     if limits.offload == "forbid":
         yield "layers stay on GPUs"

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from framework.planning.memory import Hardware
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.placement import HOST
-from framework.planning.placement.selection import select_cards
-
-# What every card after the first takes besides (03 §1.3).
-OVERHEAD_BYTES = 1024 << 20
+from framework.planning.placement.selection import CARD_OVERHEAD_BYTES, select_cards
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ def place_by_size(size_bytes: int, hardware: Hardware) -> BySize:
     """
     usable = budgets(hardware)
     rooms = [usable[gpu.name] for gpu in hardware.gpus]
-    chosen = select_cards(size_bytes, hardware.gpus, overhead_bytes=OVERHEAD_BYTES, usable=rooms)
+    chosen = select_cards(size_bytes, hardware.gpus, overhead_bytes=CARD_OVERHEAD_BYTES, usable=rooms)
     places = range(len(rooms)) if chosen is None else chosen
     whole = sum(rooms[place] for place in places)
     taken = min(size_bytes, whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,8 @@ class Choice:
     """On GPUs, the output counted as one."""
     all_layers: int = 0
     """Layers that there are, the output counted as one."""
+    could_use_gpus: bool = False
+    """There are GPUs in its reach, whether or not it got any."""
     cpu_experts: int = 0
     split: Literal["layer", "tensor"] = "layer"
     shares: tuple[int, ...] = ()
@@ -35,7 +37,7 @@ class Choice:
     @property
     def is_whole(self) -> bool:
         """Whether nothing was left in host memory that could be on a GPU."""
-        return not self.devices or (self.gpu_layers >= self.all_layers and not self.cpu_experts)
+        return not self.could_use_gpus or (self.gpu_layers >= self.all_layers and not self.cpu_experts)
 
     @property
     def placement(self) -> Placement:
@@ -48,15 +50,21 @@ class Choice:
             cpu_experts=self.cpu_experts,
             split=self.split,
             shares=tuple(map(float, self.shares)),
-            needs_bytes=needs_of(self.fit),
+            needs_bytes=needs_of(self.fit, self.devices),
             grows_bytes=grows_of(self.fit),
             mapped_bytes=mapped_of(self.fit),
         )
 
 
-def needs_of(fit: FitPlan) -> dict[str, int]:
+def needs_of(fit: FitPlan, devices: Sequence[str]) -> dict[str, int]:
     """What a plan holds of each device from its start; what is only mapped is left out."""
-    return _sums(fit, lambda line: line.is_needed)
+    return at_least_something(_sums(fit, lambda line: line.is_needed), devices)
+
+
+def at_least_something(needs: Mapping[str, int], devices: Sequence[str]) -> dict[str, int]:
+    """Bytes by device in which every device is named that the process is given: it opens all of them, and has
+    those to itself that serve one process at a time."""
+    return {**needs, **{name: max(1, needs.get(name, 0)) for name in devices}}
 
 
 def grows_of(fit: FitPlan) -> dict[str, int]:

@@ -8,15 +8,16 @@ less everything that our own plans say they hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from framework.hardware.membership import AUTO
-from framework.hardware.unified import fit_view
+from framework.hardware.unified import fit_view, in_host_memory
 from framework.planning.memory import GpuBudget, Hardware
 from framework.planning.memory.placement import HOST
-from framework.planning.pool_hardware import gpu_budget, is_host_pool
+from framework.planning.placement.servers import taken_names
+from framework.planning.pool_hardware import gpu_budget, host_of, is_host_pool
 from framework.values.device import Device
+from framework.values.device_words import AUTO
 from framework.values.pool import Resident
 from framework.values.request import PoolLimits
 
@@ -55,29 +56,35 @@ def holdings(residents: Iterable[Resident]) -> Holdings:
 
 def room_for(
     gpus: Sequence[Device],
-    host: Device | None,
+    listed: Sequence[Device],
     pool: PoolLimits,
     residents: Sequence[Resident] = (),
     ceilings: Mapping[str, int] | None = None,
 ) -> Hardware:
-    """What one more launch may use of a pool's GPUs and of host memory, beside `residents` of any pool.
+    """What one more launch may use of `gpus` and of host memory, beside `residents` of any pool.
 
-    Limits of the pool are per device; to host memory they apply where it is the pool's own device. Of a
-    device that serves one process at a time nothing is left while somebody has it.
+    `listed` are all devices, the host among them. Limits of the pool are per device; to host memory they
+    apply where it is the pool's own device. Of a server that serves one process at a time nothing is left
+    while somebody has any of its devices.
     """
+    host = host_of(listed)
     ours = holdings(residents)
     own_host = is_host_pool(pool) or (AUTO in pool.devices and not gpus)
     on_host = ours
     if own_host:  # a budget is for the pool, and models of other pools use host memory as well
         on_host = replace(ours, held=holdings(r for r in residents if r.pool == pool.name).held)
-    free = 0 if host is None else _free_bytes(host, ours)
+    free = 0 if host is None else _free_bytes(host, ours, in_host_memory(listed))
     if own_host and pool.budget_bytes is not None:
         free = min(free, max(0, pool.budget_bytes - on_host.held.get(HOST, 0)))
     reserves = {gpu.name: pool.reserve_bytes for gpu in gpus} if pool.reserve_bytes else {}
     if own_host and pool.reserve_bytes:
         reserves[HOST] = pool.reserve_bytes
+    taken = taken_names(listed, residents)
+    seen = [replace(gpu, free_bytes=0 if gpu.name in taken else _free_bytes(gpu, ours)) for gpu in gpus]
+    if host is not None:
+        seen = [fit_view(gpu, free) for gpu in seen]
     return Hardware(
-        gpus=tuple(_budget(gpu if host is None else fit_view(gpu, free), pool, ours) for gpu in gpus),
+        gpus=tuple(_budget(gpu, pool, ours) for gpu in seen),
         host_free_bytes=free,
         host_total_bytes=0 if host is None else host.total_bytes,
         fill_fraction=pool.fill,
@@ -95,23 +102,22 @@ def emptied(hardware: Hardware) -> Hardware:
 
 
 def _budget(device: Device, pool: PoolLimits, ours: Holdings) -> GpuBudget:
-    """A GPU with its pool's budget counted in (03 §9.4). A unified one has no total of its own."""
+    """A GPU, of which so much is free for us, with its pool's budget counted in (03 §9.4)."""
     known = gpu_budget(device)
-    free, total = _free_bytes(device, ours), device.total_bytes
+    free, total = device.free_bytes, device.total_bytes
     if pool.budget_bytes is not None:
         free = min(free, max(0, pool.budget_bytes - ours.held.get(device.name, 0)))
         total = min(total, pool.budget_bytes)
     return replace(known, free_bytes=free, total_bytes=total)
 
 
-def _free_bytes(device: Device, ours: Holdings) -> int:
-    held = ours.held.get(device.name, 0)
-    if device.is_exclusive and held:
-        return 0
-    listed = device.free_bytes - ours.promised.get(device.name, 0)
+def _free_bytes(device: Device, ours: Holdings, shared: Collection[str] = ()) -> int:
+    """Of a device, beside what is ours; what lies on `shared` ones lies on it as well."""
+    names = {device.name, *shared}
+    listed = device.free_bytes - sum(ours.promised.get(name, 0) for name in names)
     if not device.total_bytes:
         return max(0, listed)
-    return max(0, min(listed, device.total_bytes - held))
+    return max(0, min(listed, device.total_bytes - sum(ours.held.get(name, 0) for name in names)))
 
 
 def _mapped_limit(
@@ -125,5 +131,6 @@ def _mapped_limit(
     others = sum(resident.mapped.get(HOST, 0) for resident in mine)
     held = sum(resident.bytes.get(HOST, 0) for resident in mine)
     if pool.budget_bytes is not None:
-        return max(0, min(pool.budget_bytes, host.total_bytes or pool.budget_bytes) - others - held)
+        most = min(pool.budget_bytes, host.total_bytes or pool.budget_bytes)
+        return max(0, most - pool.reserve_bytes - others - held)
     return max(0, host.total_bytes - others - held) if others and host.total_bytes else None

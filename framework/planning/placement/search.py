@@ -97,7 +97,8 @@ class Search:
         if found is None:
             used = tuple(gpus) if wanted > 0 else ()
             place = _Place(self._line, self._model, replace(base, gpus=used), context, slots)
-            found = self._tried[key] = place.choice(min(wanted, self.most_layers), experts)
+            choice = place.choice(min(wanted, self.most_layers), experts)
+            found = self._tried[key] = replace(choice, could_use_gpus=bool(self.hardware.gpus))
         return found
 
     # As asked

@@ -10,6 +10,8 @@ from framework.planning.memory.budget import usable_bytes
 from framework.planning.memory.settings import GpuBudget
 
 FILL = 0.97
+# What every card after the first takes besides, where no more is known (03 §1.3, §9.5).
+CARD_OVERHEAD_BYTES = 1 << 30
 
 
 def ranked(cards: Sequence[GpuBudget], usable: Sequence[int]) -> list[int]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from framework.planning.placement.selection import CARD_OVERHEAD_BYTES
 from framework.values.plan import Placement
 from framework.values.reason import Reason
 
-# What every card after the first takes besides (03 §9.5).
-EXTRA_CARD_BYTES = 1 << 30
 NO_ROOM = Reason("does_not_fit", "It does not fit on the cards.")
 
 
@@ -44,14 +43,17 @@ class Cards:
         self._held: dict[str, Mapping[str, int]] = {}
         self._least_free = dict(self._total)
 
-    def place(self, need_bytes: int, gone: Iterable[str]) -> Spot | Reason:
-        """The card with most room or, if none is enough, as few as possible of those with most."""
+    def place(self, need_bytes: int, gone: Iterable[str], kept: Mapping[str, int]) -> Spot | Reason:
+        """The card with most room or, if none is enough, as few as possible of those with most. `gone` give
+        back what they hold; `kept` is for others."""
         free = self._free
-        if gone:
+        if gone or kept:
             free = dict(free)
             for name in gone:
                 for card, held in self._held[name].items():
                     free[card] += held
+            for card, held in kept.items():
+                free[card] -= held
         best = max(free, key=free.__getitem__)
         if free[best] >= need_bytes:
             return Spot({best: need_bytes})
@@ -88,7 +90,7 @@ def _spread(need_bytes: int, free: Mapping[str, int]) -> Spot | Reason:
     for card in sorted(free, key=lambda card: -free[card]):
         taken.append(card)
         room += free[card]
-        need = need_bytes + (len(taken) - 1) * EXTRA_CARD_BYTES
+        need = need_bytes + (len(taken) - 1) * CARD_OVERHEAD_BYTES
         if room >= need:
             shares = {card: need * free[card] // room for card in taken}
             shares[taken[0]] += need - sum(shares.values())

@@ -19,6 +19,8 @@ LINGER_SHARE = 0.1
 
 def why_kept(resident: Resident, asker: Applicant) -> str | None:
     """Why a resident never makes room for this asker, in a few words; None if it does once it is idle."""
+    if resident.holding == "stuck":
+        return "it was killed and does not end"
     if resident.pool != asker.pool:
         return f"it belongs to the pool {resident.pool}"
     if resident.model == asker.model:
@@ -42,10 +44,15 @@ def is_idle(resident: Resident) -> bool:
     return resident.leases == 0 and resident.idle_s >= linger_s(resident)
 
 
+def turn_left_s(resident: Resident) -> float:
+    """Until it may be interrupted: it is to be ready for as long as its start took, so that at least half of
+    the time goes into answers however many models are asked for. Not for one that is still starting."""
+    return max(0.0, resident.start_s - resident.ready_s)
+
+
 def has_had_its_turn(resident: Resident) -> bool:
-    """Whether it may be interrupted: it was ready for as long as its start took, so that at least half of
-    the time goes into answers however many models are asked for; or nobody uses it."""
-    return is_idle(resident) or (resident.leases > 0 and resident.ready_s >= resident.start_s)
+    """Whether it may be interrupted, or nobody uses it."""
+    return is_idle(resident) or (resident.leases > 0 and not turn_left_s(resident))
 
 
 def may_leave_now(resident: Resident, asker: Applicant, *, may_interrupt_turns: bool = False) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from framework.planning.pools.eviction import why_kept
+from framework.values.device import HOST_NAME
 from framework.values.pool import Applicant, Resident
 from framework.values.reason import Reason
 from framework.values.units_text import counted, duration, size
@@ -19,7 +21,7 @@ def evicted_for(victim: Resident, asker: Applicant, needs: Mapping[str, int]) ->
     return Reason(
         "evicted_for",
         f"{victim.model} makes room for {asker.model}, {state}: {asker.model} needs {_sizes(needs)}, and"
-        f" {victim.model} holds {_sizes(victim.bytes)}.",
+        f" {victim.model} holds {_sizes(_held(victim, needs))}.",
         "pin = true or a higher priority keeps a model; it is loaded again by its next request.",
         evidence={
             "for": asker.model,
@@ -39,7 +41,7 @@ def waiting_for_memory(
         others = [f"{a.model} ({_why_ahead(a)})" for a in ahead]
         message = f"{asker.model} waits for its turn: first comes {_listed(others)}."
     else:
-        holders = [f"{r.model} holds {_sizes(r.bytes)} ({_state(r)})" for r in blockers]
+        holders = [f"{r.model} holds {_sizes(_held(r, needs))} ({_state(r)})" for r in blockers]
         message = f"{asker.model} needs {_sizes(needs)}: {_listed(holders)}. {_what_next(asker, blockers)}"
     return Reason(
         "waiting_for_memory",
@@ -55,7 +57,7 @@ def waiting_for_memory(
 
 def capacity_pinned(asker: Applicant, needs: Mapping[str, int], pinned: Sequence[Resident]) -> Reason:
     """Pinned models hold what would be enough."""
-    holders = _listed([f"{r.model} holds {_sizes(r.bytes)}" for r in pinned])
+    holders = _listed([f"{r.model} holds {_sizes(_held(r, needs))}" for r in pinned])
     names = _listed(sorted({r.model for r in pinned}))
     return Reason(
         "capacity_pinned",
@@ -71,9 +73,13 @@ def held_by_others(
 ) -> Reason:
     """It would fit into the pool, but nobody who holds the memory makes room for it."""
     holders = [
-        f"{r.model} holds {_sizes(r.bytes)}" + (f" ({why_kept(r, asker)})" if may_evict else "") for r in kept
+        f"{r.model} holds {_sizes(_held(r, needs))}"
+        + (f" ({why_kept(r, asker)})" if may_evict or r.holding == "stuck" else "")
+        for r in kept
     ]
-    if may_evict:
+    if all(r.holding == "stuck" for r in kept):
+        remedy = "The system must let go of the process first; a restart of the machine always does that."
+    elif may_evict:
         remedy = f"Unload one of them, give {asker.model} a higher priority, or another pool."
     else:
         remedy = f'Unload one of them; evict = "idle" in pools.{asker.pool} does that by itself.'
@@ -114,6 +120,13 @@ def _what_next(asker: Applicant, blockers: Sequence[Resident]) -> str:
     if asker.waiting and left_s > 0:
         return f"They make room when idle; in {duration(left_s)} they take no more requests and leave."
     return "They make room when idle."
+
+
+def _held(resident: Resident, needs: Mapping[str, int]) -> Mapping[str, int]:
+    """What a resident holds as the need is counted: in host memory alone, with pages of its files."""
+    if set(needs) <= {HOST_NAME}:
+        return Counter(resident.bytes) + Counter(resident.mapped)
+    return resident.bytes
 
 
 def _sizes(held: Mapping[str, int]) -> str:

@@ -21,7 +21,7 @@ from framework.planning.pools.decision import (
     decide,
 )
 from framework.planning.pools.turns import ordered
-from framework.values.pool import Applicant, Resident
+from framework.values.pool import Applicant, Claim, Resident
 from framework.values.reason import Reason
 
 
@@ -29,7 +29,7 @@ class Choose(Protocol):
     """What happens to an asker now; see `decide`."""
 
     def __call__(
-        self, asker: Applicant, residents: Sequence[Resident], before: Sequence[Applicant], place: Place[P]
+        self, asker: Applicant, residents: Sequence[Resident], before: Sequence[Claim], place: Place[P]
     ) -> Decision[P]:
         """The decision."""
 
@@ -47,7 +47,7 @@ def ours() -> Policy:
     """By bytes: what does not fit waits its turn, and as few as possible of the longest idle make room."""
 
     def choose(
-        asker: Applicant, residents: Sequence[Resident], before: Sequence[Applicant], place: Place[P]
+        asker: Applicant, residents: Sequence[Resident], before: Sequence[Claim], place: Place[P]
     ) -> Decision[P]:
         return decide(asker, residents, before, place, offload="forbid")
 
@@ -58,7 +58,7 @@ def keep_all() -> Policy:
     """What was loaded stays; once memory is full, everything else is refused."""
 
     def choose(
-        asker: Applicant, residents: Sequence[Resident], before: Sequence[Applicant], place: Place[P]
+        asker: Applicant, residents: Sequence[Resident], before: Sequence[Claim], place: Place[P]
     ) -> Decision[P]:
         return _start_or_refuse(place)
 
@@ -73,17 +73,17 @@ def lru_by_count(most: int) -> Policy:
     """
 
     def choose(
-        asker: Applicant, residents: Sequence[Resident], before: Sequence[Applicant], place: Place[P]
+        asker: Applicant, residents: Sequence[Resident], before: Sequence[Claim], place: Place[P]
     ) -> Decision[P]:
         if before:
-            return Wait(asker, ahead=tuple(before))
+            return Wait(asker, ahead=tuple(claim.applicant for claim in before))
         if len(residents) < most:
             return _start_or_refuse(place)
         idle = [r for r in residents if r.holding == "resident" and r.leases == 0]
         if not idle:
             return Wait(asker, blockers=tuple(residents))
         victim = max(idle, key=lambda r: (r.idle_s, r.instance))
-        plan = place(frozenset({victim.instance}), "whole")
+        plan = place(frozenset({victim.instance}), "whole", {})
         if isinstance(plan, Reason):
             return Refuse(plan)
         return Evict(asker, (victim,), "whole", plan)
@@ -92,7 +92,7 @@ def lru_by_count(most: int) -> Policy:
 
 
 def _start_or_refuse(place: Place[P]) -> Decision[P]:
-    plan = place(NOBODY, "whole")
+    plan = place(NOBODY, "whole", {})
     return Refuse(plan) if isinstance(plan, Reason) else Start("whole", plan)
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import ceil, inf
 
 from framework.planning.pools.cards import Card, Cards, Spot
-from framework.planning.pools.decision import SOONEST_S, Evict, Refuse, Start
+from framework.planning.pools.decision import SOONEST_S, Evict, Refuse, Start, Wait
 from framework.planning.pools.policies import Policy
-from framework.values.pool import Applicant, Holding, Resident
+from framework.values.pool import Applicant, Claim, Holding, Resident
 
 POOL = "default"
 # From the order to end until the memory is back.
@@ -122,6 +122,8 @@ class _Replay:
         self.instances: dict[str, _Instance] = {}
         self.of_model: dict[str, _Instance] = {}
         self.waiting: dict[str, deque[_Request]] = {}
+        self.claims: dict[str, Claim] = {}
+        """What models wait for, as it was decided last."""
         self.fresh: set[str] = set()
         """Models that began to wait since the last decision."""
         self.is_changed = False
@@ -240,19 +242,21 @@ class _Replay:
         self.is_changed = False
         self.seen = None
         open_models = [model for model in self.waiting if self._is_open(model)]
-        before: list[Applicant] = []
+        before: list[Claim] = []
         for asker in self.policy.order(self._applicant(model) for model in open_models):
             if asker.model in asked:
                 self._decide(asker, before)
             if asker.model in self.waiting and asker.model not in self.of_model:
-                before.append(asker)
+                # One that only waits for its turn keeps its place, and no memory.
+                claim = self.claims.get(asker.model, Claim(asker, {}, frozenset()))
+                before.append(replace(claim, applicant=asker))
 
     def _is_open(self, model: str) -> bool:
         """Whether something has to be decided: nobody starts it, or all have ended that had to."""
         instance = self.of_model.get(model)
         return instance is None or not (instance.is_loading or instance.victims)
 
-    def _decide(self, asker: Applicant, before: Sequence[Applicant]) -> None:
+    def _decide(self, asker: Applicant, before: Sequence[Claim]) -> None:
         promise = self.of_model.get(asker.model)
         if promise is not None:
             # Its victims have ended. Whatever comes of it, others may have to look again.
@@ -262,15 +266,18 @@ class _Replay:
         need = self.models[asker.model].bytes
         if self.seen is None:
             self.seen = [self._resident(instance) for instance in self.instances.values()]
-        decision = self.policy.choose(asker, self.seen, before, lambda gone, _: self.cards.place(need, gone))
+        decision = self.policy.choose(
+            asker, self.seen, before, lambda gone, _, kept: self.cards.place(need, gone, kept)
+        )
+        self.claims.pop(asker.model, None)
         if isinstance(decision, Start):
             self._start(asker.model, decision.plan)
         elif isinstance(decision, Evict):
             self._evict(asker.model, decision)
         elif isinstance(decision, Refuse):
             self._refuse(asker.model)
-        elif decision.again_in_s is not None:
-            self._look_by(self.now_s + decision.again_in_s)
+        else:
+            self._wait(asker.model, decision)
 
     def _start(self, model: str, plan: Spot) -> None:
         instance = self._promise(model, plan, counts=True)
@@ -287,6 +294,12 @@ class _Replay:
             if not instance.leases:
                 self._after(END_S, partial(self._ended, instance))
         self._promise(model, decision.plan).victims.update(v.instance for v in decision.victims)
+
+    def _wait(self, model: str, decision: Wait[Spot]) -> None:
+        if decision.claim is not None:
+            self.claims[model] = decision.claim
+        if decision.again_in_s is not None:
+            self._look_by(self.now_s + decision.again_in_s)
 
     def _refuse(self, model: str) -> None:
         for request in self.waiting.pop(model):

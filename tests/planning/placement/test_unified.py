@@ -36,9 +36,31 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def test_what_others_hold_can_be_had() -> None:
     other = Resident("o.0.1", "o", 0, "p", "resident", {"ROCm0": 20 * GIB})
-    check_unified(40 * GIB, (CHIP,), (CHIP, HOST), (other,))
+    assert check_unified(40 * GIB, (CHIP,), (CHIP, HOST), (other,)) is not None
+
+
+def test_what_others_hold_of_cards_of_their_own_cannot() -> None:
+    other = Resident("o.0.1", "o", 0, "p", "resident", {"CUDA0": 20 * GIB})
+    with pytest.raises(Refused):
+        check_unified(40 * GIB, (CHIP,), (CHIP, HOST), (other,))
+
+
+@pytest.mark.parametrize(
+    ("weight_gib", "code"), [(28, None), (29, "does_not_fit")], ids=["fits-now", "others-have-to-leave"]
+)
+def test_what_others_hold_is_not_there_before_they_left(weight_gib: int, code: str | None) -> None:
+    other = Resident("o.0.1", "o", 0, "p", "resident", {"ROCm0": 20 * GIB})  # 04 §6.3
+    reason = check_unified(weight_gib * GIB, (CHIP,), (CHIP, HOST), (other,))
+    assert (reason and reason.code) == code
+
+
+def test_what_was_promised_is_not_there_any_more() -> None:
+    other = Resident("o.0.1", "o", 0, "p", "promised", {"ROCm0": 5 * GIB})
+    reason = check_unified(28 * GIB, (CHIP,), (CHIP, HOST), (other,))
+    assert reason is not None
+    assert reason.evidence["available_bytes"] == 25 * GIB
 
 
 def test_cards_with_memory_of_their_own_are_not_checked() -> None:
     card = Device("ROCm0", "gpu", 24 * GIB, 20 * GIB, architecture="gfx1100")
-    check_unified(40 * GIB, (card,), (card, HOST), ())
+    assert check_unified(40 * GIB, (card,), (card, HOST), ()) is None

@@ -9,7 +9,7 @@ from typing import Any
 from framework.planning.pools.decision import Place
 from framework.values.device import HOST_NAME
 from framework.values.plan import Placement
-from framework.values.pool import Applicant, Freedom, Resident
+from framework.values.pool import Applicant, Claim, Freedom, Resident
 from framework.values.reason import Reason
 
 GIB = 1 << 30
@@ -41,6 +41,11 @@ def overdue(name: str = "new", **changes: Any) -> Applicant:
     return asker(name, **({"oldest_wait_s": 31.0} | changes))
 
 
+def claim(who: Applicant, gib: float = 8, *blockers: str, device: str = "A") -> Claim:
+    """It waits for so much, which these give back."""
+    return Claim(who, {device: int(gib * GIB)}, frozenset(blockers))
+
+
 @dataclass(frozen=True)
 class Plan:
     """As little of a plan as a decision needs."""
@@ -61,9 +66,10 @@ class Pool:
     def place(self) -> Place[Plan]:
         """What fits is what is smaller than the rest of `A`; offloaded, as much as possible is put there."""
 
-        def place(gone: frozenset[str], freedom: Freedom) -> Plan | Reason:
+        def place(gone: frozenset[str], freedom: Freedom, kept: Mapping[str, int]) -> Plan | Reason:
             self.asked.append(gone)
             held = sum(r.bytes.get("A", 0) for r in self.residents if r.instance not in gone)
+            held += kept.get("A", 0)
             room = int(self.total_gib * GIB) - held
             need = int(self.needs_gib.get(freedom, self.needs_gib["whole"]) * GIB)
             if freedom == "offloaded" and "offloaded" in self.needs_gib:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from framework.planning.pools.decision import AS_ASKED, Decision, Evict, Refuse, Start, Wait, decide
-from framework.values.pool import Applicant, Freedom, Resident
-from tests.planning.pools.shelf import TOO_SMALL, Plan, Pool, asker, overdue, resident
+from framework.values.pool import Applicant, Claim, Freedom, Resident
+from tests.planning.pools.shelf import GIB, TOO_SMALL, Plan, Pool, asker, claim, overdue, resident
 
 
 def decided(
     residents: list[Resident],
     needs: dict[Freedom, float] | float,
     who: Applicant | None = None,
-    before: tuple[Applicant, ...] = (),
+    before: tuple[Claim, ...] = (),
     **changes: Any,
 ) -> Decision[Plan]:
     """What is decided on a GPU of 16 GiB."""
@@ -114,13 +115,108 @@ def test_a_clock_that_lags_by_a_rounding_error_makes_no_busy_loop() -> None:
 
 @pytest.mark.parametrize("first", [overdue("first"), asker("first", priority=1)], ids=["overdue", "priority"])
 def test_nobody_starts_into_memory_that_another_waits_for(first: Applicant) -> None:
-    decision = decided([], 8, before=(first,))
+    decision = decided([], 8, before=(claim(first, 12),))
     assert isinstance(decision, Wait)
     assert decision.ahead == (first,)
+    assert decision.claim is None
+    assert decision.again_in_s == 30.0
 
 
 def test_others_that_wait_do_not_hold_up_what_fits() -> None:
-    assert isinstance(decided([], 8, before=(asker("first"),)), Start)
+    assert isinstance(decided([], 8, before=(claim(asker("first"), 12),)), Start)
+
+
+HIGH = asker("high", priority=5, load="at-start", waiting=0)
+
+
+def test_what_fits_beside_what_another_waits_for_starts() -> None:
+    """Of 14 GiB that the first needs, the resident gives back 10; so 4 of the 6 that are free are kept."""
+    busy = resident("busy", 10, leases=1)
+    before = (claim(HIGH, 14, "busy"),)
+    assert isinstance(decided([busy], 2, before=before), Start)
+    assert isinstance(decided([busy], 3, before=before), Wait)
+
+
+def test_what_another_waits_for_is_not_given_away_by_sending_its_blockers_away_either() -> None:
+    residents = [resident("idle", 8), resident("busy", 8, leases=1)]
+    before = (claim(HIGH, 12, "idle", "busy"),)
+    assert leaving(decided(residents, 4, before=before)) == ["idle"]
+    assert isinstance(decided(residents, 5, before=before), Wait)
+
+
+def test_a_claim_on_one_device_leaves_the_others_to_anybody() -> None:
+    assert isinstance(decided([], 8, before=(claim(overdue("first"), 16, device="B"),)), Start)
+
+
+def test_what_it_waits_for_is_its_plan_once_its_blockers_are_gone() -> None:
+    """Not the one with everybody gone: others may start beside the one, and make the other take longer."""
+    residents = [resident("ending", 8, holding="leaving", leases=1), resident("busy", 8, leases=1)]
+    needs: dict[Freedom, float] = {"whole": 20, "shrunk": 18, "offloaded": 0}
+    pool = Pool(residents, needs)
+
+    def place(gone: frozenset[str], freedom: Freedom, kept: Mapping[str, int]) -> Any:
+        return pool.place(gone, freedom, kept) if gone else TOO_SMALL
+
+    decision = decide(overdue(), residents, (), place)
+    assert isinstance(decision, Wait)
+    assert decision.claim is not None
+    assert decision.claim.blockers == {"ending"}
+    assert decision.claim.needs["A"] == 8 * GIB
+
+
+def test_those_whose_turn_ends_first_are_waited_for() -> None:
+    """So whatever starts beside them, the wait does not get longer."""
+    late = resident("late", 8, leases=1, ready_s=1.0, start_s=9.0)
+    soon = resident("soon", 8, leases=1, ready_s=7.0, start_s=9.0)
+    starting = resident("starting", 0, holding="promised")
+    decision = decided([starting, late, soon], 8, overdue())
+    assert blockers(decision) == ["soon"]
+    assert isinstance(decision, Wait)
+    assert decision.again_in_s == 2.0
+
+
+def test_whoever_cannot_run_at_all_is_not_told_to_wait_for_its_turn() -> None:
+    before = (claim(overdue("first"), 12),)
+    assert decided([], 20, before=before, offload="forbid") == Refuse(TOO_SMALL)
+    decision = decided([resident("p", 8, pinned=True)], 12, before=before)
+    assert isinstance(decision, Refuse)
+    assert decision.reason.code == "capacity_pinned"
+
+
+def test_layers_do_not_go_to_host_memory_because_it_is_the_turn_of_another() -> None:
+    before = (claim(overdue("first"), 12),)
+    assert isinstance(decided([], {"whole": 8, "offloaded": 0}, before=before), Wait)
+
+
+@pytest.mark.parametrize(
+    ("residents", "gib", "is_held"),
+    [
+        ([], 20, False),
+        ([resident("p", 8, pinned=True)], 12, True),
+        ([resident("r", 8, priority=1)], 12, True),
+    ],
+    ids=["larger than the pool", "a pin", "a higher priority"],
+)
+def test_a_refusal_says_whether_the_end_of_others_would_lift_it(
+    residents: list[Resident], gib: float, is_held: bool
+) -> None:
+    decision = decided(residents, gib)
+    assert isinstance(decision, Refuse)
+    assert decision.is_held is is_held
+
+
+def test_a_process_that_outlived_its_kill_is_not_waited_for() -> None:
+    stuck = resident("stuck", 8, holding="stuck")
+    assert leaving(decided([stuck, resident("idle", 8)], 8)) == ["idle"]
+    assert blockers(decided([stuck, resident("busy", 8, leases=1)], 8)) == ["busy"]
+    decision = decided([stuck], 12)
+    assert isinstance(decision, Refuse)
+    assert decision.is_held
+    assert decision.reason.message == (
+        "new needs 12 GiB of A, and nobody makes room for it: stuck holds 8 GiB of A (it was killed and does"
+        " not end)."
+    )
+    assert decision.reason.remedy.startswith("The system must let go of the process first")
 
 
 def test_layers_go_to_host_memory_only_when_waiting_would_not_help() -> None:
@@ -215,7 +311,7 @@ def test_why_somebody_leaves_names_both_sides() -> None:
 
 
 def test_waiting_behind_others_says_behind_whom() -> None:
-    decision = decided([], 8, before=(overdue("first"), asker("second", priority=2)))
+    decision = decided([], 8, before=(claim(overdue("first")), claim(asker("second", priority=2))))
     assert isinstance(decision, Wait)
     assert decision.reason.message == (
         "new waits for its turn: first comes first (waiting for 31 s) and second (priority 2)."
@@ -235,9 +331,9 @@ def test_few_plans_are_made_for_a_decision() -> None:
 def test_a_device_for_one_process_is_waited_for_and_nothing_else_is_used_instead(holding: str) -> None:
     """MN-08: only with its holder gone there is a place, and none on other devices besides host memory."""
     holder = resident("a", 1, holding=holding)
-    plan = Pool([], {"whole": 1}).place(frozenset(), "whole")
+    plan = Pool([], {"whole": 1}).place(frozenset(), "whole", {})
 
-    def place(gone: frozenset[str], freedom: Freedom) -> Any:
+    def place(gone: frozenset[str], freedom: Freedom, kept: Mapping[str, int]) -> Any:
         return plan if holder.instance in gone or freedom == "offloaded" else TOO_SMALL
 
     decision = decide(asker(), [holder], (), place)

@@ -37,6 +37,7 @@ def victims(residents: Sequence[Resident], gib: float, **changes: Any) -> list[s
         {"leases": 1},
         {"holding": "promised"},
         {"holding": "leaving"},
+        {"holding": "stuck"},
         {"priority": 1},
         {"load": "at-start"},
         {"model": "new"},
