@@ -27,6 +27,8 @@ from framework.values.plan import LaunchPlan
 from framework.values.pool import Resident
 from framework.values.request import ModelRequest
 
+LOOK_AT_POOLS_S = 1.0
+
 
 class LoadText(Protocol):
     """Load the manifest from a text, or from the file as it is now. Blocking."""
@@ -76,8 +78,12 @@ class Inquiry:
         )
 
     async def run(self) -> None:
-        """List the devices once, so that pages have them from the start."""
-        await self.devices()
+        """List the devices at the start, and when the pools have changed, so that pages have them."""
+        while True:
+            pools = self._current.manifest.pools
+            await self.devices()
+            while self._current.manifest.pools == pools:
+                await asyncio.sleep(LOOK_AT_POOLS_S)
 
     async def check(self, text: str | None) -> Loaded:
         """Check a manifest text, or the file as it is now."""

@@ -24,6 +24,7 @@ from framework.values.reason import Reason
 
 FRESH_S = 3.0
 LASTING_S = 60.0
+UNKNOWN = "devices_unknown"
 # Pairs of engine and environment, and servers; nobody has more in use at once.
 MOST_ENTRIES = 256
 
@@ -38,6 +39,8 @@ class _Entry(Generic[Answer]):
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     answer: Answer | None = None
     asked_s: float = 0.0
+    answered_s: float = 0.0
+    """Its age counts from here: an engine that takes long to answer is not asked by each caller anew."""
     holds_s: float = 0.0
 
 
@@ -113,8 +116,11 @@ class DeviceCache:
 
         async def ask() -> tuple[DeviceList, float]:
             found = await self._with_spills(await list_local(binary, environ))
+            if (known := entry.answer) is not None and _has_gpus(known) and not _is_known(found):
+                # One failed question does not take GPUs away, or models would move to the CPU.
+                return replace(known, reasons=tuple(map(_as_before, found.reasons))), FRESH_S
             # Without a GPU nothing changes: neither where there is none, nor where asking failed.
-            return found, FRESH_S if any(device.kind == "gpu" for device in found.devices) else LASTING_S
+            return found, FRESH_S if _has_gpus(found) else LASTING_S
 
         return await self._answer(entry, ask, max_age_s)
 
@@ -157,14 +163,14 @@ class DeviceCache:
     ) -> Answer:
         wanted_s = self._clock()
         async with entry.lock:
-            age_s = self._clock() - entry.asked_s
+            age_s = self._clock() - entry.answered_s
             allowed_s = entry.holds_s if max_age_s is None else max_age_s
             # What was asked while this caller waited for its turn is as good as new.
             known = entry.answer if entry.asked_s > wanted_s or age_s < allowed_s else None
             if known is None:
                 asked_s = self._clock()
                 known, entry.holds_s = await ask()
-                entry.answer, entry.asked_s = known, asked_s
+                entry.answer, entry.asked_s, entry.answered_s = known, asked_s, self._clock()
             return known
 
     async def _with_spills(self, found: DeviceList) -> DeviceList:
@@ -179,3 +185,19 @@ def _entry(entries: dict[Key, _Entry[Answer]], key: Key) -> _Entry[Answer]:
         for idle in [known for known, entry in entries.items() if not entry.lock.locked()]:
             del entries[idle]
     return entries.setdefault(key, _Entry())
+
+
+def _has_gpus(found: DeviceList) -> bool:
+    return any(device.kind == "gpu" for device in found.devices)
+
+
+def _is_known(found: DeviceList) -> bool:
+    return not any(reason.code == UNKNOWN for reason in found.reasons)
+
+
+def _as_before(reason: Reason) -> Reason:
+    if reason.code != UNKNOWN:
+        return reason
+    engine = reason.evidence.get("path", "The engine")
+    message = f"{engine} did not list its devices this time; those that it listed before are planned with."
+    return replace(reason, code="devices_as_before", message=message)

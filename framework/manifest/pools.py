@@ -27,6 +27,7 @@ def check_pools(tables: Tables, models: Mapping[str, ModelTable], files: Files, 
     _check_overlaps(tables, findings)
     pools = {name: _pool(model, tables) for name, model in models.items()}
     for entry in tables.pools.values():
+        _check_cpu_alone(entry, findings)
         _check_room(entry, findings)
         pinned = {name: model for name, model in models.items() if model.pin and pools[name] is entry}
         _check_pins(entry, pinned, files, findings)
@@ -126,6 +127,15 @@ def _holds_all(pool: PoolTable, devices: tuple[str, ...]) -> bool:
     """Whether no part of a model can lie elsewhere. A remote server may have more than one device."""
     alone = pool.offload == "forbid" or set(devices) == {CPU}
     return alone and not any(map(is_remote, devices))
+
+
+def _check_cpu_alone(entry: Entry[PoolTable], findings: Findings) -> None:
+    devices = _devices(entry)
+    if CPU in devices and len(devices) > 1:
+        place = _place(entry, CPU)
+        message = f'{place.name}: a pool of "{CPU}" uses no GPU, so no other device can stand beside it'
+        message += "; models of other pools use host memory by themselves"
+        findings.add("bad_device", place, message, found=f'"{CPU}"')
 
 
 def _check_auto_alone(entry: Entry[DefaultsTable], findings: Findings) -> None:

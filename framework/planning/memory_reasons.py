@@ -19,6 +19,8 @@ from framework.values.units_text import counted, size, tokens
 MIB = 1 << 20
 # What a driver keeps of a card for itself is nobody's doing.
 LEAST_FOREIGN_BYTES = 512 * MIB
+# Who needs less of what is free does not lack what others hold.
+SHORT_SHARE = 0.95
 # A prompt cache below this holds no conversation worth keeping.
 LEAST_PROMPT_CACHE_MIB = 256
 # A slot with less than one block of cells has no room for a question and its answer.
@@ -86,13 +88,11 @@ def does_not_fit(
     known = {device.name: device for device in devices}
     parts = [
         f"{size(need)} of {name}, where {size(plan.budget_bytes[name])} can be used"
-        f"{_held(name, known, residents)}"
+        f"{_held(name, need, known, residents)}"
         for name, need in full.items()
     ]
     if not full:
-        parts = [
-            f"{size(sum(plan.total_bytes.values()))} of memory that {' and '.join(plan.total_bytes)} share"
-        ]
+        parts = [_together(plan)]
     ending = "the start may fail" if severity == "warning" else "it is not started"
     help_ = ways[0].sentence if ways else "Free memory, or use a smaller model."
     if severity == "error":
@@ -118,7 +118,7 @@ def file_does_not_fit(
     sizes = budgets(hardware)
     names = [gpu.name for gpu in hardware.gpus]
     known = {device.name: device for device in devices}
-    rooms = [f"{size(sizes[name])} of {name}{_held(name, known, residents)}" for name in names]
+    rooms = [f"{size(sizes[name])} of {name}{_held(name, file_bytes, known, residents)}" for name in names]
     return Reason(
         "does_not_fit",
         f"Its files are {size(file_bytes)}, and {' and '.join(rooms)} can be used; it is not started.",
@@ -132,7 +132,7 @@ def file_does_not_fit(
     )
 
 
-def _held(name: str, known: Mapping[str, Device], residents: Sequence[Resident]) -> str:
+def _held(name: str, need: int, known: Mapping[str, Device], residents: Sequence[Resident]) -> str:
     """Who has the rest of a device, as the end of a sentence."""
     device = known.get(name)
     ours = [
@@ -145,9 +145,22 @@ def _held(name: str, known: Mapping[str, Device], residents: Sequence[Resident])
             for one in residents
             if any(one.bytes.get(other) for other in beside)
         ]
-    foreign = _foreign_bytes(device, residents) if device is not None else 0
+    # Where a budget or the share that stays free is in the way, other programs are not.
+    is_short = device is not None and need > SHORT_SHARE * device.free_bytes
+    foreign = _foreign_bytes(device, residents) if device is not None and is_short else 0
     others = [f"other programs hold {size(foreign)}"] if foreign >= LEAST_FOREIGN_BYTES else []
     return f" ({', '.join((*ours, *others))})" if ours or others else ""
+
+
+def _together(plan: FitPlan) -> str:
+    """What does not fit although each device has enough for what has to be there from the start."""
+    mapped = sum(line.bytes for line in plan.lines if line.mapped)
+    if set(plan.total_bytes) <= {HOST} and mapped:
+        return (
+            f"{size(plan.needed_bytes(HOST))} of {HOST} and {size(mapped)} for pages of its file, more than"
+            " is left of its pool's budget or of all memory"
+        )
+    return f"{size(sum(plan.total_bytes.values()))} of memory that {' and '.join(plan.total_bytes)} share"
 
 
 def _foreign_bytes(device: Device, residents: Sequence[Resident]) -> int:

@@ -76,6 +76,8 @@ class Admission:
             for seeker in queue.waiting():
                 before.append(seeker.instance.expected_load_s)
                 if seeker.instance.name == instance:
+                    if seeker.standing is not None and seeker.standing.is_refused:
+                        return None
                     known = [seconds for seconds in before if seconds is not None]
                     return sum(known) if len(known) == len(before) else None
         return None

@@ -196,7 +196,7 @@ class PoolQueue:
             case Refuse(reason=reason) as refusal:
                 if refusal.is_held and seeker.asks().load == "at-start" and not seeker.gone:
                     # Whoever holds the memory may leave some day; requests are refused meanwhile.
-                    self._say_waiting(seeker, standing, reason, is_refused=True)
+                    self._say_waiting(seeker, standing, _patiently(reason, seeker), is_refused=True)
                 else:
                     standing.answer.set_exception(Refused(Failure(reason)))
 
@@ -272,6 +272,15 @@ class PoolQueue:
             elif standing is not None and standing.again_in_s is not None:
                 waits.append(standing.again_in_s)
         return min(waits)
+
+
+def _patiently(reason: Reason, seeker: Seeker) -> Reason:
+    """The remedy for one that comes back only where there is room."""
+    if seeker.may_evict():
+        return reason
+    return replace(
+        reason, remedy="It comes back by itself once there is room; a request for it may make some."
+    )
 
 
 def _limits(seeker: Seeker) -> PoolLimits:

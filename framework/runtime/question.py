@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+from framework.hardware.unified import after_return
 from framework.planning.pools.decision import Decision, decide
 from framework.runtime.planner import Prepared
 from framework.values.device import Device
@@ -77,16 +78,11 @@ class Question:
                 raise
             return refusal.failure.reason
 
-    def _without(self, gone: frozenset[str]) -> list[Device]:
+    def _without(self, gone: frozenset[str]) -> tuple[Device, ...]:
         """The devices as they will be listed when those are gone. What a start under way will hold is not
         listed as taken yet."""
         freed: Counter[str] = Counter()
         for resident in (*self.leaving, *(r for r in self.residents if r.instance in gone)):
             if resident.holding != "promised":
                 freed.update(resident.bytes)
-        return [_with_more_free(device, freed[device.name]) for device in self.devices]
-
-
-def _with_more_free(device: Device, freed: int) -> Device:
-    free = device.free_bytes + freed
-    return replace(device, free_bytes=min(device.total_bytes or free, free))
+        return after_return(self.devices, freed)

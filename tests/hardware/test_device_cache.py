@@ -51,6 +51,17 @@ async def test_starts_that_come_together_share_one_list(tmp_path: Path) -> None:
     assert {found.devices[0].name for found in lists} == {"CUDA0"}
 
 
+async def test_one_question_without_an_answer_takes_no_gpus_away(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    engine = Counted(tmp_path, f"[ -e {broken} ] && exit 1; {GPU_LINE}")
+    await engine.ask()
+    broken.touch()
+    engine.clock.now_s = FRESH_S
+    found = await engine.ask()
+    assert [device.name for device in found.devices] == ["CUDA0", "CPU"]
+    assert [reason.code for reason in found.reasons] == ["devices_as_before"]
+
+
 async def test_what_is_free_is_asked_anew_after_some_seconds(tmp_path: Path) -> None:
     engine = Counted(tmp_path, GPU_LINE)
     await engine.ask()

@@ -63,6 +63,12 @@ def test_an_endpoint_or_name_that_cannot_be_one_is_refused_at_its_place(device: 
     assert (problem.code, problem.path) == ("bad_device", "pools.p.devices[1]")
 
 
+@pytest.mark.parametrize("beside", ["auto", "CUDA0"])
+def test_host_memory_stands_alone_in_a_pool(beside: str) -> None:
+    problem = read(pool("p", beside, "cpu")).only
+    assert (problem.code, problem.path) == ("bad_device", "pools.p.devices[1]")
+
+
 # Pools against each other
 
 
