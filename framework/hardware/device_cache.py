@@ -199,5 +199,10 @@ def _as_before(reason: Reason) -> Reason:
     if reason.code != UNKNOWN:
         return reason
     engine = reason.evidence.get("path", "The engine")
-    message = f"{engine} did not list its devices this time; those that it listed before are planned with."
-    return replace(reason, code="devices_as_before", message=message)
+    return Reason(
+        "devices_as_before",
+        f"{engine} did not list its devices this time; those that it listed before are planned with.",
+        reason.remedy,
+        reason.severity,
+        reason.evidence,
+    )
