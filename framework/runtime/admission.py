@@ -58,14 +58,13 @@ class Admission:
 
     def refusal(self, instance: str) -> Reason | None:
         """Why an instance finds no room although it goes on looking; None where that is not so."""
-        for queue in self._queues.values():
-            for seeker in queue.waiting():
-                if seeker.instance.name == instance and seeker.standing and seeker.standing.is_refused:
-                    return seeker.verdict
-        return None
+        found = (queue.standing(instance) for queue in self._queues.values())
+        return next((one.verdict for one in found if one is not None and one.is_refused), None)
 
     def place_of(self, model: str, pool: str) -> int | None:
         """The place of a model among those that wait in its pool, from 1; None while it does not wait."""
+        if pool not in self._queues or not self._queues[pool].has(model):
+            return None
         models = [seeker.instance.request.id for seeker in self.waiting(pool)]
         return models.index(model) + 1 if model in models else None
 

@@ -86,6 +86,14 @@ class PoolQueue:
         """Those that wait for memory, in the order of their turns."""
         return tuple(seeker for seeker in self._in_turn() if seeker.verdict is not None)
 
+    def has(self, model: str) -> bool:
+        """Whether a replica of a model is in the queue."""
+        return any(seeker.instance.request.id == model for seeker in self._seekers)
+
+    def standing(self, instance: str) -> Standing | None:
+        """Where an instance stands; None where it is not in the queue."""
+        return next((one.standing for one in self._seekers if one.instance.name == instance), None)
+
     # The dispatcher
 
     async def _dispatch(self) -> None:

@@ -14,14 +14,20 @@ from framework.values.reason import Failure, Reason
 from framework.values.units_text import size
 
 OUT_OF_MEMORY = "out_of_memory"
+SERVER_LOST = "rpc_lost"
 # Each further plan may need so much of what the one before it needed: three of them reach about 60 %.
 SHRINK = 0.85
 PLANS_PER_START = 4
 
 
-def smaller_needs(plan: LaunchPlan, failure: Failure | None) -> Mapping[str, int]:
-    """The most bytes that the next plan may need, by device; empty where another plan cannot help."""
-    if failure is None or failure.reason.code != OUT_OF_MEMORY or plan.placement.is_delegated:
+def smaller_needs(plan: LaunchPlan, failure: Failure, *, again: bool) -> Mapping[str, int]:
+    """The most bytes that the next plan may need, by device; empty where another plan cannot help.
+
+    `again`: the start was planned smaller before. A remote server that has room for the model but not for
+    what is on its way to it hangs up, instead of saying that memory is short.
+    """
+    codes = {OUT_OF_MEMORY, SERVER_LOST} if again else {OUT_OF_MEMORY}
+    if failure.reason.code not in codes or plan.placement.is_delegated:
         return {}
     devices = plan.placement.devices or (HOST_NAME,)
     needs = plan.placement.needs_bytes

@@ -97,13 +97,13 @@ class Starting:
             raise
 
     async def _launch(self, instance: Instance) -> Climb:
-        for _ in range(PLANS_PER_START - 1):
+        for number in range(PLANS_PER_START - 1):
             async with self._shop.starts.slot():
                 climb = await self.climb(instance)
             failure = climb.result.failure
             if instance.plan is None or failure is None:
                 return climb
-            most = smaller_needs(instance.plan, failure)
+            most = smaller_needs(instance.plan, failure, again=number > 0)
             if not most:
                 return climb
             before = instance.plan

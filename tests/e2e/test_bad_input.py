@@ -144,7 +144,7 @@ def assert_told_everywhere(paddock: Any, said: str) -> None:
         pytest.param('[models.m]\nsource = "m.gguf"\ncontex = 8192\n', "3:1", "context", id="unknown-key"),
         pytest.param("[models.m\n", "1:", "TOML", id="not-toml"),
         pytest.param(
-            '[models.m]\nsource = "m.gguf"\npin = true\n', "3:", "not in this version", id="later-feature"
+            '[models.m]\nsource = "m.gguf"\non_drift = "report"\n', "3:", "not in this", id="later-feature"
         ),
     ],
 )

@@ -75,6 +75,7 @@ class Starts:
             timeout_s=lambda: timeout_s,
             on_spawn=lambda running: None,
             on_attempt=lambda attempt: None,
+            on_survivors=lambda pids: None,
         )
         return await ladder.climb()
 
