@@ -122,6 +122,7 @@ class Placement:
         if self.devices:
             return self.needs_bytes
         return Counter(self.needs_bytes) + Counter(self.mapped_bytes)
+
     mapped_bytes: Mapping[str, int] = field(default_factory=dict)
     """Pages of files that it reads in place, by device; the system can drop them and read them again."""
 
