@@ -70,8 +70,7 @@ class PoolQueue:
                 self._dispatcher = asyncio.create_task(self._dispatch())
             return await standing.answer
         except BaseException:
-            for name in standing.told_to_leave:
-                self._ledger.spare(name)
+            self._spare(standing)
             raise
         finally:
             self._seekers.remove(seeker)
@@ -135,7 +134,8 @@ class PoolQueue:
                     log.exception("planning %s failed", seeker.instance.name)
                 if not standing.answer.done():
                     standing.answer.set_exception(fault)
-            if standing.claim is not None and not standing.answer.done():
+            is_promised = self._ledger.holds(seeker.instance)
+            if standing.claim is not None and not is_promised and not standing.answer.done():
                 before.append(replace(standing.claim, applicant=seeker.asks()))
 
     async def _consider(self, seeker: Seeker, standing: Standing, before: Sequence[Claim]) -> None:
@@ -186,7 +186,8 @@ class PoolQueue:
         standing.again_in_s = standing.claim = None
         match decision:
             case Start(plan=plan):
-                standing.told_to_leave = ()
+                # It fits beside those that still answer, so they need not leave.
+                self._spare(standing)
                 self._promise(seeker, plan, devices)
                 standing.answer.set_result(plan)
             case Evict(victims=victims, plan=plan):
@@ -207,6 +208,11 @@ class PoolQueue:
                     self._say_waiting(seeker, standing, _patiently(reason, seeker), is_refused=True)
                 else:
                     standing.answer.set_exception(Refused(Failure(reason)))
+
+    def _spare(self, standing: Standing) -> None:
+        for name in standing.told_to_leave:
+            self._ledger.spare(name)
+        standing.told_to_leave = ()
 
     def _promise(self, seeker: Seeker, plan: LaunchPlan, devices: Sequence[Device]) -> None:
         used = frozenset(plan.placement.devices)
