@@ -17,11 +17,10 @@ from framework.runtime.ledger import Ledger
 from framework.runtime.shielded import finish
 from framework.runtime.voice import Voice
 from framework.values.action import StopMode
-from framework.values.instance import ExitInfo, State
+from framework.values.instance import SERVING, ExitInfo, State
 
 # A holder of a revoked lease closes its upstream connection within 0.2 s (08 §4.2); more is a hung client.
 REVOKE_GRACE_S = 2.0
-WITH_PROCESS = frozenset({State.READY, State.DRAINING, State.STOPPING})
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Ending:
         """End whatever there is of an instance: its process, or what a start that came to nothing left."""
         if instance.process_alive:
             await self.retire(instance, stop)
-        elif instance.state in WITH_PROCESS:
+        elif instance.state in SERVING:
             await self.end(instance, stop)
         else:
             await finish(self.bury(instance))

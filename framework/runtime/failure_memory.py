@@ -11,7 +11,7 @@ from framework.runtime.identity import FilesIdentity, files_identity
 from framework.runtime.instance import Instance
 from framework.values.instance import State
 
-WITHOUT_PROCESS = frozenset({State.FETCHING, State.PLANNING})
+BEFORE_PROCESS = frozenset({State.FETCHING, State.PLANNING})
 
 
 @dataclass
@@ -35,4 +35,4 @@ class FailureMemory:
     @property
     def was_refused(self) -> bool:
         """It was found without a process, so looking again is cheap."""
-        return self.reached in WITHOUT_PROCESS
+        return self.reached in BEFORE_PROCESS

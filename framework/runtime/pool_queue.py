@@ -112,7 +112,8 @@ class PoolQueue:
     async def _consider_all(self, *, is_woken: bool) -> None:
         """All of them where something has changed; else the first, and those for whom time has."""
         before: list[Claim] = []
-        for place, seeker in enumerate(self._in_turn()):
+        turns = list(self._in_turn())
+        for place, seeker in enumerate(turns):
             standing = seeker.standing
             if standing is None or standing.answer.done():
                 continue
@@ -128,7 +129,7 @@ class PoolQueue:
                 continue
             try:
                 if is_woken or place == 0 or standing.again_in_s is not None:
-                    await self._consider(seeker, standing, before)
+                    await self._consider(seeker, standing, before, turns[place + 1 :])
             except Exception as fault:
                 if not isinstance(fault, Refused | Unwanted):
                     log.exception("planning %s failed", seeker.instance.name)
@@ -138,13 +139,20 @@ class PoolQueue:
             if standing.claim is not None and not is_promised and not standing.answer.done():
                 before.append(replace(standing.claim, applicant=seeker.asks()))
 
-    async def _consider(self, seeker: Seeker, standing: Standing, before: Sequence[Claim]) -> None:
-        """Decide about one start and do it."""
+    async def _consider(
+        self, seeker: Seeker, standing: Standing, before: Sequence[Claim], after: Sequence[Seeker]
+    ) -> None:
+        """Decide about one start and do it.
+
+        What those `after` it were promised, because others make room for them, is not in its way, or two
+        could wait for each other.
+        """
+        besides = (seeker.instance.name, *(other.instance.name for other in after))
         prepared = await self._prepared(seeker, standing)
         for _ in range(TRIES):
             devices = await self._returning.devices(lambda *, fresh: self.planner.look(prepared, fresh=fresh))
             version = self._ledger.version
-            residents = self._ledger.residents(besides=(seeker.instance.name, *self._promised_after(seeker)))
+            residents = self._ledger.residents(besides=besides)
             question = Question(
                 seeker.asks(),
                 tuple(r for r in residents if r.instance not in seeker.gone),
@@ -265,13 +273,6 @@ class PoolQueue:
             return not self._ledger.holds(pair[1].instance), place[pair[0]]
 
         yield from (seeker for _, seeker in sorted(asked, key=rank))
-
-    def _promised_after(self, seeker: Seeker) -> tuple[str, ...]:
-        """Instances later in the queue for which others make room: what they were promised is not in the way
-        of those before them, or two could wait for each other."""
-        turns = list(self._in_turn())
-        later = turns[turns.index(seeker) + 1 :] if seeker in turns else []
-        return tuple(other.instance.name for other in later)
 
     @property
     def _is_asked_for(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from tests.conftest import StartPaddock
 from tests.e2e.clients import chat, error_of, model_table
 from tests.support.offline_swaps import fewest_swaps
 from tests.support.paddock import RunningPaddock
-from tests.support.rpc_servers import OtherVersion, RpcServer, start_rpc_server
+from tests.support.rpc_servers import OtherVersion, StartServer, start_rpc_server
 from tests.support.traffic import Answer, Peak, mixed_requests, run_clients
 from tests.support.waiting import unused_port, wait_until
 
@@ -29,22 +28,6 @@ TOKENS = 2
 MOST_SWAPS = 1.5
 # A debugger that is installed would be asked for one first, which takes seconds.
 NO_BACKTRACE = '[engines.default]\nenvironment = { GGML_NO_BACKTRACE = "1" }\n'
-
-StartServer = Callable[[], RpcServer]
-
-
-@pytest.fixture
-def rpc_server(engine_binary: Path, tmp_path: Path) -> Iterator[StartServer]:
-    """Start servers; they are ended afterwards."""
-    running: list[RpcServer] = []
-
-    def start() -> RpcServer:
-        running.append(start_rpc_server(engine_binary, tmp_path))
-        return running[-1]
-
-    yield start
-    for server in running:
-        server.stop()
 
 
 def pool_table(*devices: str, name: str = "far", **lines: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from framework.runtime.ports import PortTable
 from framework.values.engine import EngineRef
 from framework.values.plan import LaunchPlan, Section
 from tests.support.launch_plans import a_plan
-from tests.support.rpc_servers import NO_GPU, OtherVersion, RpcServer, start_rpc_server
+from tests.support.rpc_servers import NO_GPU, OtherVersion, StartServer
 from tests.support.waiting import eventually, unused_port
 
 pytestmark = pytest.mark.engine
@@ -28,22 +28,6 @@ pytestmark = pytest.mark.engine
 MIB = 2**20
 # The model's weights are 92 MiB, and its largest tensor, which a server takes in as a whole, 29 MiB.
 FULL, TOO_FULL_TO_RECEIVE = 10 * MIB, 100 * MIB
-
-StartServer = Callable[[], RpcServer]
-
-
-@pytest.fixture
-def rpc_server(engine_binary: Path, tmp_path: Path) -> Iterator[StartServer]:
-    """Start servers; they are ended afterwards."""
-    running: list[RpcServer] = []
-
-    def start() -> RpcServer:
-        running.append(start_rpc_server(engine_binary, tmp_path))
-        return running[-1]
-
-    yield start
-    for server in running:
-        server.stop()
 
 
 class Starts:

@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,6 +88,10 @@ class RpcServer:
         if self.is_running():
             self.process.kill()
         self.process.wait()
+
+
+StartServer = Callable[[], RpcServer]
+"""Starts one more server."""
 
 
 def start_rpc_server(engine_binary: Path, folder: Path, port: int | None = None) -> RpcServer:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
 from framework.planning.memory.placement import HOST
 from framework.planning.memory.settings import Hardware
-from framework.values.plan import FitPlan
+from framework.values.plan import FitPlan, MemoryLine
 
 
 def usable_bytes(free: int, total: int, fraction: float, *, reserve: int = 0) -> int:
@@ -43,3 +47,18 @@ def holds(plan: FitPlan, hardware: Hardware) -> bool | None:
         return False
     mapped = sum(line.bytes for line in plan.lines if line.device == HOST and line.mapped)
     return hardware.mapped_limit_bytes is None or on_host + mapped <= hardware.mapped_limit_bytes
+
+
+def with_lines(plan: FitPlan, lines: Sequence[MemoryLine], hardware: Hardware) -> FitPlan:
+    """The plan with these lines: sums by device, what of each device can be used, and whether it fits."""
+    totals: Counter[str] = Counter()
+    for line in lines:
+        totals[line.device] += line.bytes
+    usable = budgets(hardware)
+    found = replace(
+        plan,
+        lines=tuple(lines),
+        total_bytes=dict(totals),
+        budget_bytes={name: usable[name] for name in totals if name in usable},
+    )
+    return replace(found, fits=holds(found, hardware))

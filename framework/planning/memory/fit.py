@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
-from framework.planning.memory.budget import budgets, holds
+from framework.planning.memory.budget import with_lines
 from framework.planning.memory.compute import (
     compute_buffers,
     output_bytes,
@@ -92,21 +92,14 @@ def plan_memory(
     lines = [line if line.bytes <= MOST_BYTES else replace(line, bytes=MOST_BYTES) for line in lines]
     order = {name: rank for rank, name in enumerate(gpu.name for gpu in hardware.gpus)}
     lines.sort(key=lambda line: order.get(line.device, len(order)))  # stable: labels stay as they came
-    totals: Counter[str] = Counter()
-    for line in lines:
-        totals[line.device] += line.bytes
-    available = budgets(hardware)
     plan = FitPlan(
-        lines=tuple(lines),
-        budget_bytes={device: available[device] for device in totals if device in available},
-        total_bytes=dict(totals),
         context=settings.n_ctx,
         slots=settings.slots,
         cache_types=(settings.key_type, settings.value_type),
         gpu_layers=offload.gpu_layers,
         cpu_experts=offload.cpu_experts,
     )
-    return replace(plan, fits=holds(plan, hardware))
+    return with_lines(plan, lines, hardware)
 
 
 def largest_context(

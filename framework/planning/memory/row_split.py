@@ -6,11 +6,10 @@ or too much, never too little.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from framework.planning.memory.budget import budgets, holds
+from framework.planning.memory.budget import with_lines
 from framework.planning.memory.placement import HOST
 from framework.planning.memory.settings import Hardware
 from framework.values.plan import FitPlan, MemoryLine
@@ -38,14 +37,4 @@ def divided_by_rows(plan: FitPlan, hardware: Hardware, shares: Sequence[float]) 
             continue
         cut = ((name, int(line.bytes * part / whole)) for name, part in zip(names, parts, strict=True))
         lines += [replace(line, device=name, bytes=size, basis="assumed") for name, size in cut if size]
-    totals: Counter[str] = Counter()
-    for line in lines:
-        totals[line.device] += line.bytes
-    sizes = budgets(hardware)
-    found = replace(
-        plan,
-        lines=tuple(lines),
-        total_bytes=dict(totals),
-        budget_bytes={name: sizes[name] for name in totals if name in sizes},
-    )
-    return replace(found, fits=holds(found, hardware))
+    return with_lines(plan, lines, hardware)

@@ -6,7 +6,6 @@ split as usual.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +15,7 @@ from framework.engines.granted import UNQUANTISED
 from framework.planning.launch_memory import ModelMemory
 from framework.planning.line_settings import LineSettings
 from framework.planning.memory import Hardware, plan_memory
-from framework.planning.memory.budget import budgets, holds
+from framework.planning.memory.budget import budgets, with_lines
 from framework.planning.memory.placement import HOST
 from framework.planning.placement.choice import Choice
 from framework.planning.placement.search import Asked, extras_of
@@ -176,18 +175,8 @@ class _OneCard:
         parts = found.weights or (1,) * len(cards)
         single = self.plan(found.context)
         lines = _divided(single, [card.name for card in cards], parts)
-        totals: Counter[str] = Counter()
-        for line in lines:
-            totals[line.device] += line.bytes
-        sizes = budgets(used)
-        fit = replace(
-            single,
-            lines=tuple(lines),
-            total_bytes=dict(totals),
-            budget_bytes={name: sizes[name] for name in totals if name in sizes},
-        )
         return Choice(
-            fit=replace(fit, fits=holds(fit, used)),
+            fit=with_lines(single, lines, used),
             devices=tuple(card.name for card in cards),
             context=found.context,
             slots=self.slots,
