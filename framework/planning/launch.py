@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from framework.engines.args import context, owns_speculation
+from framework.engines.args import context
 from framework.engines.child_env import child_environment, declared_environment
 from framework.engines.command_line import Directions, LineInputs, build_sections
 from framework.engines.fingerprint import fingerprint
@@ -22,10 +22,11 @@ from framework.engines.visibility import show_only
 from framework.models.file_set import FileSet
 from framework.planning.memory_reasons import context_above_training
 from framework.planning.placement.manual import granted_experts, granted_ratio, usable_ratio
-from framework.planning.speculation import resolve_speculation
+from framework.planning.speculation.decide import decide_speculation
+from framework.planning.speculation.facts import NO_FACTS, SpecFacts, SpecInputs
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
-from framework.values.plan import LaunchPlan
+from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
 
@@ -54,6 +55,10 @@ class LaunchFacts:
     """Layers that have experts; None is not known."""
     leading_dense: int = 0
     """Layers before the first of them."""
+    spec: SpecFacts = NO_FACTS
+    is_accelerated: bool = False
+    """Whether decoding will run on a GPU."""
+    withheld: Withheld = NOTHING_WITHHELD
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,17 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         raise Refused(Failure(_not_an_engine(request, facts.binary)))
     declared = declared_environment(request, facts.environ, secret_names=facts.secret_names)
     granted = grant(request, facts.caps, declared)
-    spec = resolve_speculation(request.spec, facts.caps, user_owned=owns_speculation(request.extra_args))
+    spec = decide_speculation(
+        SpecInputs(
+            policy=request.spec,
+            facts=facts.spec,
+            caps=facts.caps,
+            args=request.extra_args,
+            is_accelerated=facts.is_accelerated,
+            is_native=request.engine.kind == "native",
+            withheld=facts.withheld.drafting,
+        )
+    )
     experts, clamped = _cpu_moe(request, facts)
     own = _Own(granted.slots, granted.cache_types, spec.block, experts)
     sections = build_sections(_line(request, facts, own, request.n_ctx))

@@ -66,6 +66,16 @@ def is_host_pool(pool: PoolLimits) -> bool:
     return CPU in pool.devices
 
 
+def is_accelerated(request: ModelRequest, devices: Sequence[Device]) -> bool:
+    """Whether decoding will run on GPUs, as far as that is known before memory is planned (05 §3.2)."""
+    if request.memory_mode == "manual" and request.gpu_layers == 0:
+        return False
+    try:
+        return bool(gpus_of(devices, request))
+    except Refused:
+        return False
+
+
 def gpu_budget(device: Device) -> GpuBudget:
     """A GPU as memory is planned with it."""
     return GpuBudget(device.name, device.free_bytes, device.total_bytes, backend_of(device.name))

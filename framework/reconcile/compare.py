@@ -13,9 +13,10 @@ from dataclasses import Field, asdict, fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
-from framework.engines.args import owns_speculation, values_of
+from framework.engines.args import values_of
 from framework.engines.redaction import is_secret_name, redact_argv
-from framework.planning.speculation import resolve_speculation
+from framework.planning.speculation.decide import decide_speculation
+from framework.planning.speculation.facts import NO_FACTS, SpecInputs
 from framework.reconcile.pool_changes import pool_changes, same_pick
 from framework.values.action import FieldChange
 from framework.values.instance import InstanceView
@@ -143,9 +144,7 @@ def _same_speculation(old: ModelRequest, new: ModelRequest, running: InstanceVie
     if running is None or running.plan is None:
         return ""
     blocks = [
-        resolve_speculation(
-            request.spec, running.plan.caps, user_owned=owns_speculation(request.extra_args)
-        ).block
+        decide_speculation(SpecInputs(request.spec, NO_FACTS, running.plan.caps, request.extra_args)).block
         for request in (old, new)
     ]
     return "both policies lead to the same flags" if blocks[0] == blocks[1] else ""

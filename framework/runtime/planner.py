@@ -29,7 +29,7 @@ from framework.models.thinking import launch_reasoning
 from framework.planning.launch import LaunchFacts, plan_launch
 from framework.planning.launch_place import place_launch, shown_launch
 from framework.planning.launch_site import UNKNOWN_DEVICES, Launch, Site
-from framework.planning.pool_hardware import is_host_pool
+from framework.planning.pool_hardware import is_accelerated, is_host_pool
 from framework.runtime import ahead
 from framework.runtime.identity import file_id
 from framework.runtime.measurements import Measurements
@@ -39,7 +39,7 @@ from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.instance import LoadProgress
 from framework.values.manifest import Manifest
-from framework.values.plan import LaunchPlan
+from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.pool import Freedom, Resident
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
@@ -111,12 +111,17 @@ class FactPlanner:
         return await with_projector(self._sources, found, progress) if request.projector == "auto" else found
 
     async def prepare(
-        self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
+        self,
+        request: ModelRequest,
+        replica: int,
+        source: ResolvedSource | None = None,
+        *,
+        withheld: Withheld = NOTHING_WITHHELD,
     ) -> Prepared:
         """Find out what a launch depends on. Raises Refused. Downloads nothing: `fetch` gives `source`."""
         if source is None:
             source = await asyncio.to_thread(self._local, request)
-        return await self._prepare(request, replica, source)
+        return await self._prepare(request, replica, source, withheld=withheld)
 
     async def look(self, prepared: Prepared, *, fresh: bool = False) -> DeviceList:
         """The devices of a launch as they are now, or were a moment ago unless a `fresh` look is wanted."""
@@ -210,7 +215,13 @@ class FactPlanner:
         return await asyncio.to_thread(made)
 
     async def _prepare(
-        self, request: ModelRequest, replica: int, source: ResolvedSource, remote: RemoteModel | None = None
+        self,
+        request: ModelRequest,
+        replica: int,
+        source: ResolvedSource,
+        remote: RemoteModel | None = None,
+        *,
+        withheld: Withheld = NOTHING_WITHHELD,
     ) -> Prepared:
         binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
         probing = {**without_secrets(self._environ, self.secret_names), **request.engine.env}
@@ -222,7 +233,11 @@ class FactPlanner:
 
         def prepared() -> Prepared:
             model = self._reader.read(source.main, model_id=_model_id(source), template=request.template)
-            facts = self._facts(request, source, model, binary, caps)
+            facts = replace(
+                self._facts(request, source, model, binary, caps),
+                is_accelerated=is_accelerated(request, devices.devices),
+                withheld=withheld,
+            )
             launch = self._memory.launch(
                 plan_launch(request, replica, facts),
                 facts,

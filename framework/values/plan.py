@@ -30,11 +30,35 @@ class Section:
 class SpecDecision:
     """What a speculation policy came to (05 §1). `block` is the section of the command line."""
 
-    requested: str
+    requested: str | None
+    """The canonical mode; None where the user drives speculation in `engine_args`."""
     resolved: str
+    """`draft-mtp`, `draft-simple`, `draft-eagle3`, `draft-dflash`, `ngram-mod`, `ngram-simple`, `default`,
+    `none` or `user`."""
     block: tuple[str, ...] = ()
     reason: Reason | None = None
+    """Why drafting is not what was wanted."""
     notes: tuple[Reason, ...] = ()
+    is_chained: bool = False
+    """N-gram drafts are tried before those of an embedded head or its drafter."""
+    depth: int | None = None
+    """Drafted tokens per step, where a `draft-` type is on the line with a depth."""
+    depth_source: Literal["policy", "default"] | None = None
+    drafter: str | None = None
+    """File or hub id of the separate model that drafts."""
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """What earlier processes of a model showed that it must not be given again for now."""
+
+    drafting: Reason | None = None
+    """Why it is started without speculation: `runtime_error` or `speculation_unprofitable` (05 §11.4)."""
+    tensor: Reason | None = None
+    """Why its tensors are not divided over devices: `tensor_abort` (04 §12)."""
+
+
+NOTHING_WITHHELD = Withheld()
 
 
 @dataclass(frozen=True)
@@ -181,13 +205,18 @@ class Attempt:
 class LaunchResult:
     """What a launch turned out to run; `context` is tokens over all slots."""
 
-    outcome: Literal["ready", "cancelled", "failed"]
+    outcome: Literal["ready", "cancelled", "failed", "replan"]
+    """`replan`: it could not start with tensors divided, and is to be planned again without."""
     attempts: tuple[Attempt, ...] = ()
     degradations: tuple[Reason, ...] = ()
     context: int | None = None
     slots: int = 0
     speculation: str | None = None
+    """What really drafts: a resolved value, or the type of the user's own arguments; `none` for nothing."""
+    speculation_reason: Reason | None = None
+    """Why that is not what was resolved."""
     vision: bool = False
+    audio: bool = False
     offload: bool | None = None
     load_s: float | None = None
     failure: Failure | None = None

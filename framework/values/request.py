@@ -15,6 +15,7 @@ from framework.values.engine import EngineRef
 
 Effect = Literal["nothing", "live", "restart"]
 LoadMode = Literal["at-start", "on-demand", "manual"]
+YieldWatch = Literal["switch-off", "report", "off"]
 GIB = 2**30
 
 
@@ -61,9 +62,22 @@ class SpecPolicy:
     """One `[speculation.NAME]` table. `mode` is a canonical mode of 05 §2; lengths are tokens."""
 
     mode: str = "auto"
+    depth: int | None = None
+    """Drafted tokens per step; None leaves it to the mode (05 §8)."""
+    is_adaptive: bool = False
+    """The engine adapts the depth itself; only the native one can."""
+    controller: Literal["profit", "fringe"] = "profit"
+    loop_guard: Mapping[str, Any] = field(default_factory=dict)
+    """Mode and numbers of the guard against loops; empty is off. Only the native engine has one."""
+    drafter: ModelSource | None = None
+    """A separate model that drafts."""
     ngram_match: int = 24
     ngram_min: int = 48
     ngram_max: int = 64
+    min_head_params_b: float = 3.0
+    """Billions of parameters below which `auto` leaves an embedded head alone."""
+    allow_mla: bool = False
+    """Whether `auto` uses an embedded head of a model with latent attention."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,8 @@ class LiveSettings:
     sampling_defaults: Literal["paddock", "server"] = setting("request.sampling_defaults", "live", "paddock")
     restart: RestartPolicy = setting("restart", "live", RestartPolicy())
     rollback: bool = setting("rollback", "live", True)
+    yield_watch: YieldWatch = setting("speculation.yield_watch", "live", "switch-off")
+    """What happens when drafting is measured to be slower than plain decoding (05 §11.7)."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,9 @@ def test_a_pool_without_devices_is_refused() -> None:
 
 def test_a_policy_is_used_by_name() -> None:
     policy = '[speculation.s]\nmode = "ngram"\nngram = { match = 8, min = 4, max = 16 }\n'
-    assert read(f'{policy}{MODEL}speculation = "s"').request().spec == SpecPolicy("ngram", 8, 4, 16)
+    assert read(f'{policy}{MODEL}speculation = "s"').request().spec == SpecPolicy(
+        "ngram", ngram_match=8, ngram_min=4, ngram_max=16
+    )
 
 
 def test_without_a_policy_the_mode_is_auto() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from framework.planning.speculation import resolve_speculation
+from framework.planning.speculation.decide import decide_speculation
+from framework.planning.speculation.facts import NO_FACTS, SpecInputs
 from framework.values.engine import Capabilities
 from framework.values.request import SpecPolicy
 
@@ -64,23 +65,23 @@ UNKNOWN = Capabilities()
 def test_a_policy_becomes_the_flags_of_the_build(
     mode: str, caps: Capabilities, block: tuple[str, ...]
 ) -> None:
-    assert resolve_speculation(SpecPolicy(mode=mode), caps, user_owned=False).block == block
+    assert decide_speculation(SpecInputs(SpecPolicy(mode=mode), NO_FACTS, caps)).block == block
 
 
 def test_flags_of_the_user_leave_no_room_for_the_policy() -> None:
-    decision = resolve_speculation(SpecPolicy(mode="ngram"), NEW, user_owned=True)
+    decision = decide_speculation(SpecInputs(SpecPolicy(mode="ngram"), NO_FACTS, NEW, ("--spec-type", "x")))
     assert (decision.block, decision.resolved) == ((), "user")
 
 
 def test_knobs_of_the_policy_reach_the_line() -> None:
     policy = SpecPolicy(mode="ngram", ngram_match=8, ngram_min=9, ngram_max=10)
-    block = resolve_speculation(policy, NEW, user_owned=False).block
+    block = decide_speculation(SpecInputs(policy, NO_FACTS, NEW)).block
     assert [block[3], block[5], block[7]] == ["8", "9", "10"]
 
 
 @pytest.mark.parametrize("mode", ["ngram", "ngram-simple", "auto"])
 def test_what_a_build_cannot_do_is_said_with_a_remedy(mode: str) -> None:
-    decision = resolve_speculation(SpecPolicy(mode=mode), BARE, user_owned=False)
+    decision = decide_speculation(SpecInputs(SpecPolicy(mode=mode), NO_FACTS, BARE))
     assert decision.resolved == "none"
     assert all(note.remedy for note in decision.notes)
     assert decision.notes

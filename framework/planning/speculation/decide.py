@@ -6,20 +6,20 @@ nothing. Modes that need a drafter or an embedded head are refused by the manife
 
 from __future__ import annotations
 
+from framework.engines.args import owns_speculation
+from framework.planning.speculation.facts import SpecInputs
 from framework.values.engine import Capabilities
 from framework.values.plan import SpecDecision
 from framework.values.reason import Reason
 from framework.values.request import SpecPolicy
 
 
-def resolve_speculation(policy: SpecPolicy, caps: Capabilities, *, user_owned: bool) -> SpecDecision:
-    """The section of the command line for a policy. Order is that of 05 §6.1 (D1, D3-D7, D22).
-
-    `user_owned` is true when `engine_args` or the declared environment name speculation flags themselves.
-    """
+def decide_speculation(inputs: SpecInputs) -> SpecDecision:
+    """The section of the command line for a policy. Order is that of 05 §6.1 (D1, D3-D7, D22)."""
+    policy, caps = inputs.policy, inputs.caps
     # D1: types only add up on the line, so ours must not stand beside the user's.
-    if user_owned:
-        return SpecDecision(policy.mode, "user")
+    if owns_speculation(inputs.args):
+        return SpecDecision(None, "user")
     # D3
     if policy.mode == "off":
         return SpecDecision("off", "none")
