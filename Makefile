@@ -46,6 +46,7 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.apply_latency
 	@$(BIN)/python -m bench.pool_policies
 	@$(BIN)/python -m bench.pool_swaps
+	@$(BIN)/python -m bench.speculation_yield
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

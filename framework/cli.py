@@ -40,6 +40,7 @@ COMMANDS = (
     "engines",
     "devices",
     "doctor",
+    "bench",
 )
 HELP = "help"
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}

@@ -29,6 +29,12 @@ UNIT = re.compile(r"(^|_)(s|ms|bytes|per_s|fraction|share|ratio|scale|seconds|b)
 # Float fields that are pure numbers, and what they are.
 UNITLESS: dict[str, str] = {
     "framework/dashboard/pages/slots.py:acceptance": "share of drafted tokens; the word of 13 §5",
+    "framework/trial.py:acceptance": "share of drafted tokens; the word of 13 §5",
+    "framework/values/spec_yield.py:acceptance": "share of drafted tokens; the word of 13 §5",
+    "framework/planning/speculation/profit.py:tokens": "a sum that fades",
+    "framework/planning/speculation/profit.py:drafted": "tokens; a sum that fades",
+    "framework/planning/speculation/profit.py:accepted": "tokens; a sum that fades",
+    "framework/api/metrics.py:value": "of whatever a metric measures; its name has the unit",
     "framework/models/gguf_fields.py:full_attention_interval": "layers; named after the key of the file",
     "framework/planning/memory/shape.py:full_attention_interval": "layers; named after the key of the file",
     "framework/manifest/schema_engines.py:fill": "share of a device; the manifest's own word",

@@ -12,16 +12,18 @@ CODE = re.compile(r"[a-z][a-z0-9_]*_[a-z0-9_]+|terminated|unkillable")
 
 
 def codes_in(path: Path) -> Iterator[str]:
-    """First arguments of `Reason(...)`, and in the failure table the first words of what is told."""
+    """First arguments of `Reason(...)`, and in the failure tables the first words of what is told."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         first: list[ast.expr] = []
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason" and node.args:
             first = [node.args[0]]
         elif (
-            path.name == "failures.py" and isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
+            path.name.endswith("failures.py")
+            and isinstance(node, ast.Return)
+            and isinstance(node.value, ast.Tuple)
         ):
             first = [node.value.elts[0]]
-        elif path.name == "failures.py" and isinstance(node, ast.Assign):
+        elif path.name.endswith("failures.py") and isinstance(node, ast.Assign):
             first = [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else []
         for value in first:
             if isinstance(value, ast.Constant) and CODE.fullmatch(str(value.value)):

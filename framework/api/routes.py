@@ -1,4 +1,4 @@
-"""All routes of `/api/v1` (13 §8). Called by `app`; decides nothing beyond which path is what."""
+"""All routes of `/api/v1` (13 §8), and `/metrics`. Called by `app`; decides only which path is what."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from framework.api.event_routes import EVENT_QUERY, list_events, stream_events
 from framework.api.file_routes import inspect_listed, list_files
 from framework.api.inputs import bad_value, json_object, only_fields
 from framework.api.inspect_query import INSPECT_QUERY
+from framework.api.metrics import PATH as METRICS_PATH
+from framework.api.metrics import read_metrics
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
 from framework.api.names import ANY
 from framework.api.services import Services
@@ -35,7 +37,7 @@ PREFIX = "/api/v1"
 
 
 def api_routes(services: Services) -> list[BaseRoute]:
-    """The routes, in matching order; the last ones answer every other path below the prefix."""
+    """The routes, in matching order, and `/metrics`; any other path below the prefix is answered as well."""
     endpoints = {
         "/status": Endpoint(services, {"GET": _status}),
         "/plan": Endpoint(services, {"GET": _plan}),
@@ -53,7 +55,8 @@ def api_routes(services: Services) -> list[BaseRoute]:
         "": Endpoint(services, {}),
         f"/{{rest:{ANY}}}": Endpoint(services, {}),
     }
-    return [Route(PREFIX + path, endpoint) for path, endpoint in endpoints.items()]
+    routes = [Route(PREFIX + path, endpoint) for path, endpoint in endpoints.items()]
+    return [*routes, Route(METRICS_PATH, Endpoint(services, {"GET": read_metrics}))]
 
 
 async def _status(_request: Request, services: Services, _caller: Caller) -> Response:

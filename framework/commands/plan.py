@@ -24,6 +24,7 @@ from framework.commands.memory_table import print_memory, print_verdict
 from framework.commands.options import JsonOption, ManifestOption
 from framework.commands.output import note, print_json, print_reason, print_table, say
 from framework.commands.running import find_running
+from framework.commands.spec_lines import BY_ARGUMENTS, decision_text
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.models.hub.facts import ResolvedSource
@@ -132,15 +133,18 @@ class _Measuring:
 def _print_all(answer: dict[str, Any]) -> None:
     """Every instance, then what none of them said."""
     for instance in answer["instances"]:
-        _print(instance)
+        print_plan(instance)
     said = [reason["message"] for instance in answer["instances"] for reason in instance["reasons"]]
     for reason in answer["reasons"]:
         if reason["message"] not in said:
             print_reason(reason)
 
 
-def _print(instance: dict[str, Any]) -> None:
-    asked, granted = instance["asked"], instance["granted"] or {}
+def print_plan(instance: dict[str, Any]) -> None:
+    """One instance: asked beside granted, its memory, its command line, its reasons."""
+    told = instance["speculation"]
+    asked = {**instance["asked"], "speculation": told["asked"] or BY_ARGUMENTS}
+    granted = {**(instance["granted"] or {}), "speculation": decision_text(told)}
     say(f"{instance['model']}, replica {instance['replica']}, engine {instance['engine']}", "bold")
     print_table(
         COLUMNS, [(f"  {row}", _value(asked[row], row), _value(granted.get(row), row)) for row in ROWS]
@@ -150,7 +154,7 @@ def _print(instance: dict[str, Any]) -> None:
         print_verdict(instance["fit"])
     if instance["argv"]:
         say(f"  {shlex.join(instance['argv'])}")
-    for reason in instance["reasons"]:
+    for reason in (*([told["reason"]] if told["reason"] else ()), *instance["reasons"]):
         print_reason(reason, owner=reason["severity"], indent="  ")
     say("")
 

@@ -26,12 +26,12 @@ from framework.commands.output import err, note, print_json, safe, say
 from framework.manifest.bad_value import BadValue
 from framework.manifest.texts import parse_source
 from framework.models.file_set import resolve_files
-from framework.models.hub.companion import with_projector
-from framework.models.hub.facts import ResolvedSource, source_text
+from framework.models.hub.facts import ResolvedSource, hub_text, source_text
 from framework.models.hub.sources import HubSources, OnProgress
+from framework.runtime.fetching import fetch_files
 from framework.values.instance import LoadProgress
 from framework.values.reason import Refused
-from framework.values.request import ModelSource
+from framework.values.request import ModelRequest, ModelSource, SpecPolicy
 from framework.values.units_text import duration, size
 
 HUB = "hf:"
@@ -43,9 +43,9 @@ SourceArgument = Annotated[
 def command(model: SourceArgument, manifest: ManifestOption = None, as_json: JsonOption = False) -> int:
     """Download a model into the cache; an interrupted download goes on where it stopped."""
     hub = model.startswith(HUB)
-    source, projector = (_hub_source(model), False) if hub else _declared(model, manifest)
+    request = _asked(model) if hub else _declared(model, manifest)
     try:
-        found = _pull(source, with_its_projector=projector)
+        found = _pull(request)
     except Refused as refusal:
         reason = refusal.failure.reason
         raise CommandFailed(NOT_SO, reason.message, reason.remedy) from refusal
@@ -56,38 +56,37 @@ def command(model: SourceArgument, manifest: ManifestOption = None, as_json: Jso
     return OK
 
 
-def _pull(source: ModelSource, *, with_its_projector: bool) -> ResolvedSource:
-    if source.path is not None:
-        resolve_files(source.path)
+def _pull(request: ModelRequest) -> ResolvedSource:
+    if request.source.path is not None:
+        resolve_files(request.source.path)
     terminal = err()
     shown: AbstractContextManager[OnProgress] = _Bar() if terminal.is_terminal else nullcontext(_Lines())
     try:
         with shown as progress:
-            return asyncio.run(_fetch(source, with_its_projector, progress))
+            return asyncio.run(_fetch(request, progress))
     except KeyboardInterrupt:
         note("interrupted; what has come is kept, and the next pull goes on from there")
         raise
 
 
-async def _fetch(source: ModelSource, with_its_projector: bool, progress: OnProgress) -> ResolvedSource:
-    sources = HubSources(os.environ)
-    found = await sources.resolve_source(source, progress)
-    return await with_projector(sources, found, progress) if with_its_projector else found
+async def _fetch(request: ModelRequest, progress: OnProgress) -> ResolvedSource:
+    return await fetch_files(HubSources(os.environ), request, progress)
 
 
-def _hub_source(text: str) -> ModelSource:
+def _asked(text: str) -> ModelRequest:
+    """A source alone, without anything that would belong to it."""
     try:
         written = parse_source(text)
     except BadValue as error:
         raise CommandFailed(BAD_INPUT, f"{text!r} must be {error.must_be}.") from error
-    return ModelSource(repo=written.repo, variant=written.variant, file=written.file)
+    source = ModelSource(repo=written.repo, variant=written.variant, file=written.file)
+    return ModelRequest(text, source, spec=SpecPolicy("off"))
 
 
-def _declared(name: str, manifest: Path | None) -> tuple[ModelSource, bool]:
-    """The source of a model of the manifest, and whether its projector is to be found, too."""
+def _declared(name: str, manifest: Path | None) -> ModelRequest:
+    """A model of the manifest, which gets its projector and its drafter, too."""
     declared = require_manifest(manifest)
-    request = declared.models[model_id(name, declared)]
-    return request.source, request.projector == "auto"
+    return declared.models[model_id(name, declared)]
 
 
 class _Bar:
@@ -139,15 +138,15 @@ class _Lines:
 
 
 def _print(found: ResolvedSource) -> None:
-    for reason in found.notes:
+    for reason in (*found.notes, *found.drafter_notes):
         note(reason.message)
-    if found.source.path is not None:
+    hub = hub_text(found)
+    if not hub:
         note(f"{found.main} is a file of this machine; there is nothing to download")
-    elif found.from_cache:
-        note(f"{source_text(found.source)} is in the cache already")
-    else:
-        amount = f"{size(found.fetched_bytes)} in {duration(found.elapsed_s)}"
-        note(f"{source_text(found.source)}: {amount}")
+    elif found.fetched_bytes:
+        note(f"{hub}: {size(found.fetched_bytes)} in {duration(found.elapsed_s)}")
+    elif found.drafter is not None or found.drafter_source is None:
+        note(f"{hub}: in the cache already")
     say(str(found.main))
 
 
@@ -157,6 +156,7 @@ def _as_json(found: ResolvedSource) -> dict[str, Any]:
         "path": str(found.main),
         "files": [str(path) for path in found.files],
         "projector": None if found.projector is None else str(found.projector),
+        "drafter": None if found.drafter is None else str(found.drafter),
         "variant": found.label,
         "revision": found.revision,
         "from_cache": found.from_cache,

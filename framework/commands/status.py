@@ -11,6 +11,7 @@ from framework.commands.moments import since_text
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_reason, print_table, problem_text, say
 from framework.commands.pool_lines import print_pools
+from framework.commands.spec_lines import print_speculation
 from framework.commands.waiting import shown_state
 from framework.values.units_text import size
 
@@ -47,6 +48,7 @@ def command(manifest: ManifestOption = None, url: UrlOption = None, as_json: Jso
     print_table(COLUMNS, [row for model in status["models"] for row in rows_of(model)])
     for model in status["models"]:
         print_reasons(model)
+    print_speculation(status["models"])
     print_pools(status["pools"])
     return OK
 
@@ -78,13 +80,22 @@ def print_reasons(model: dict[str, Any]) -> None:
     for instance in model["instances"]:
         plan = instance["plan"] or {}
         last_error = [instance["last_error"]] if instance["last_error"] else []
-        told = [*last_error, *instance["drift"], *instance["degradations"], *plan.get("reasons", [])]
+        told = [*last_error, *instance["drift"], *instance["degradations"], *_why_not(instance)]
+        told += plan.get("reasons", [])
         if instance["state"] == STOPPED:
             # The rest is about a start that is over.
             told = last_error
         for reason in {(reason["code"], reason["message"]): reason for reason in told}.values():
             if reason["severity"] != "info":
                 print_reason(reason, owner=model["name"])
+    if verdict := model["speculation_yield"]["verdict"]:
+        print_reason(verdict, owner=model["name"])
+
+
+def _why_not(instance: dict[str, Any]) -> list[dict[str, Any]]:
+    """Why drafting is not as it was wanted."""
+    reason = instance["speculation"]["reason"]
+    return [reason] if reason else []
 
 
 def _state(model: dict[str, Any], instance: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from framework.dashboard.pages.model import body_fragment, gone_fragment
 from framework.dashboard.pages.overview import overview_fragments
 from framework.dashboard.pages.pools import pools_fragments
 from framework.dashboard.pages.shell import banner_fragment, banner_of
+from framework.dashboard.pages.speculation import speculation_fragments
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import with_query
 from framework.dashboard.views import (
@@ -27,6 +28,7 @@ from framework.dashboard.views import (
     parse_group,
     parse_log_query,
     pools_now,
+    speculation_now,
 )
 from framework.runtime.logs import LogBuffer
 from framework.values.instance import ModelView
@@ -63,7 +65,13 @@ def live_url(page: str, tag: str, **values: object) -> str:
 
 def source_of(desk: Desk, request: Request) -> LiveSource:
     """The source of the page that an address names. Raises ApiError 404 for a page that has no stream."""
-    sources = {"overview": _overview, "pools": _pools, "model": _model, "events": _events}
+    sources = {
+        "overview": _overview,
+        "pools": _pools,
+        "speculation": _speculation,
+        "model": _model,
+        "events": _events,
+    }
     make = sources.get(request.query_params.get("page", ""))
     if make is None:
         raise ApiError(404, "not_found", "This page has no live updates.")
@@ -83,6 +91,13 @@ def _overview(desk: Desk, request: Request) -> LiveSource:
 def _pools(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (_banner(desk), *pools_fragments(pools_now(desk)))
+
+    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+
+
+def _speculation(desk: Desk, request: Request) -> LiveSource:
+    def fragments() -> tuple[Fragment, ...]:
+        return (_banner(desk), *speculation_fragments(speculation_now(desk)))
 
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
 

@@ -14,6 +14,7 @@ from framework.dashboard.live_sources import live_url, tag_now
 from framework.dashboard.pages.events import parse_query
 from framework.dashboard.pages.model import ModelPage
 from framework.dashboard.pages.pools import PoolsPage
+from framework.dashboard.pages.speculation import SpeculationPage
 from framework.dashboard.urls import model_url
 from framework.dashboard.views import (
     body_now,
@@ -23,6 +24,7 @@ from framework.dashboard.views import (
     parse_group,
     parse_log_query,
     pools_now,
+    speculation_now,
 )
 
 
@@ -41,6 +43,14 @@ async def pools(desk: Desk, request: Request) -> Response:
     seen = visit(request, desk.services)
     shell = shell_of(desk, request, "Pools", "pools", live_url("pools", tag_now(desk)))
     return page_answer(desk, request, seen, "pools.html", PoolsPage(shell, pools_now(desk, fresh=True)))
+
+
+async def speculation(desk: Desk, request: Request) -> Response:
+    """What drafts in each model, why not what was asked, and whether it is worth it."""
+    seen = visit(request, desk.services)
+    stream = live_url("speculation", tag_now(desk))
+    shell = shell_of(desk, request, "Speculation", "speculation", stream)
+    return page_answer(desk, request, seen, "speculation.html", SpeculationPage(shell, speculation_now(desk)))
 
 
 async def model(desk: Desk, request: Request) -> Response:

@@ -16,6 +16,7 @@ from framework.dashboard.headers import SecurityHeaders
 from framework.dashboard.live import live
 from framework.dashboard.live_sources import LIVE
 from framework.dashboard.pages.pools import POOLS
+from framework.dashboard.pages.speculation import SPECULATION
 
 SECURED = (Middleware(SecurityHeaders),)
 
@@ -26,6 +27,7 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
     return [
         _get(desk, "/", page_handlers.overview),
         _get(desk, POOLS, page_handlers.pools),
+        _get(desk, SPECULATION, page_handlers.speculation),
         _get(desk, "/events", page_handlers.events),
         _get(desk, "/files", file_pages.files),
         _get(desk, "/files/{id}", file_pages.file),

@@ -17,6 +17,7 @@ from framework.dashboard.pages.model import ModelBody, body_of
 from framework.dashboard.pages.overview import GROUPS, OverviewPage, summary_of, table_of
 from framework.dashboard.pages.pools import PoolSections, pool_sections
 from framework.dashboard.pages.shell import Shell
+from framework.dashboard.pages.speculation import SpecSections, spec_sections
 from framework.dashboard.states import Group
 from framework.dashboard.urls import with_query
 from framework.values.instance import ModelView, State
@@ -46,6 +47,11 @@ def pools_now(desk: Desk, *, fresh: bool = False) -> PoolSections:
     fleet = desk.services.fleet
     views = fleet.views()
     return pool_sections(fleet.pools(), views, desk.devices.look(running_instances(views), fresh=fresh))
+
+
+def speculation_now(desk: Desk) -> SpecSections:
+    """What drafts in every model, and what it brings."""
+    return spec_sections(desk.services.fleet.views())
 
 
 def body_now(desk: Desk, view: ModelView) -> ModelBody:

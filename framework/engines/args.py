@@ -8,13 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from difflib import get_close_matches
-
-from framework.values.engine import Capabilities
-from framework.values.reason import Reason
 
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
-LONG_FLAG = re.compile(r"--[a-z][a-z0-9-]+")
 TOKEN_COUNT = re.compile(r"[0-9]{1,12}")
 
 CONTEXT_FLAGS = ("-c", "--ctx-size")
@@ -60,38 +55,6 @@ def flash_attention(args: Sequence[str], default: str) -> str:
     for value in values_of(args, FLASH_FLAGS):
         state = _switch(value) or ("on" if not value else state)
     return state
-
-
-def removed_flag(args: Sequence[str], caps: Capabilities) -> Reason | None:
-    """The first argument that this binary only knows as a removal stub, with its own hint (05 §4.6)."""
-    for arg in args:
-        if arg in caps.removed:
-            hint = caps.removed[arg]
-            return Reason(
-                "user_flag_rejected",
-                f"engine_args holds {arg}, which this engine ({caps.version}) has removed.",
-                f"The engine says: {hint}" if hint else "Remove it from engine_args.",
-                "error",
-                {"flag": arg, "hint": hint, "version": caps.version},
-            )
-    return None
-
-
-def unknown_flag(args: Sequence[str], caps: Capabilities) -> Reason | None:
-    """The first long flag that this binary's help text does not list: it would end the start (15 §1)."""
-    if not caps.conclusive:
-        return None
-    for arg in args:
-        if LONG_FLAG.fullmatch(arg) and arg not in caps.removed and not caps.has(arg):
-            near = get_close_matches(arg, caps.flags, 1)
-            return Reason(
-                "user_flag_rejected",
-                f"engine_args holds {arg}, which this engine ({caps.version}) does not know.",
-                f"Did you mean {near[0]}?" if near else "Remove it, or use an engine that knows it.",
-                "error",
-                {"flag": arg, "version": caps.version},
-            )
-    return None
 
 
 def values_of(args: Sequence[str], flags: Collection[str]) -> Iterator[str]:

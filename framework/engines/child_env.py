@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from framework.engines.args import names_hub_repo
 from framework.engines.library_path import LibraryPath, with_libraries
+from framework.engines.spec_args import DEFAULT_FLAG, DRAFTER_HUB_VARIABLE, DRAFTER_VARIABLE, TYPE_FLAG
 from framework.values.plan import Section
 from framework.values.request import ModelRequest
 
@@ -113,6 +114,8 @@ def _overruled(request: ModelRequest, sections: Iterable[Section]) -> list[str]:
     # Types of speculation add up over flags and variable, and nothing on the line takes one away again; the
     # manifest's mode and the user's own flags both outrank a variable, so it goes in every case (05 §7.8).
     names = [SPEC_TYPE_VARIABLE]
+    if tokens.isdisjoint((TYPE_FLAG, DEFAULT_FLAG)):
+        names += (DRAFTER_VARIABLE, DRAFTER_HUB_VARIABLE)  # some builds use a drafter without any type
     if request.memory_mode == "manual":
         names += PLACEMENT_VARIABLES
     if "--threads" not in tokens:

@@ -95,11 +95,15 @@ class LineInputs:
     def fit(self) -> bool:
         """Whether llama-server's own fit step runs."""
         is_free = not self.cpu_only and not self.fixed_layers and not self.is_directed
-        return is_free and self.may_have("--fit")
+        return is_free and self.may_set("--fit")
 
     def may_have(self, flag: str) -> bool:
         """False only when a conclusive probe did not list the flag: passing it would stop the start."""
         return self.caps.has(flag) or not self.caps.conclusive
+
+    def may_set(self, flag: str) -> bool:
+        """As `may_have`, with a value behind it: some builds have a switch of the same name."""
+        return self.caps.takes_value(flag) or not self.caps.conclusive
 
 
 def build_sections(line: LineInputs) -> tuple[Section, ...]:
@@ -125,7 +129,7 @@ def _rows(line: LineInputs) -> Iterator[Section]:
     yield Section("model", (str(line.entry), "-m", str(line.main_gguf)))  # 1
     yield Section("listen", ("--host", LOOPBACK, "--port", PORT))  # 2
     yield Section("slots", ("--parallel", str(line.slots)))  # 3
-    yield Section("flash", ("--flash-attn", request.flash_attn))  # 4
+    yield Section("flash", _flash(line))  # 4
     yield Section("shift", _switch(line.may_have("--no-context-shift"), "--no-context-shift"))  # 5
     yield Section("context", _context(line))  # 6
     yield Section("alias", ("--alias", request.id))  # 7
@@ -155,6 +159,14 @@ def _switch(wanted: bool, flag: str) -> tuple[str, ...]:
     return (flag,) if wanted else ()
 
 
+def _flash(line: LineInputs) -> tuple[str, ...]:
+    """Row 4. In builds where it is a switch, flash attention is off without it, and there is no `auto`."""
+    asked = line.request.flash_attn
+    if line.may_set("--flash-attn"):
+        return ("--flash-attn", asked)
+    return _switch(asked != "off" and line.caps.has("--flash-attn"), "--flash-attn")
+
+
 def _context(line: LineInputs) -> tuple[str, ...]:
     """Row 6. An explicit 0 means the whole native window and forbids the fit step to shrink it, so an
     automatic context is left out wherever that step runs: our memory plan predicts, it alone knows what fits.
@@ -166,11 +178,11 @@ def _context(line: LineInputs) -> tuple[str, ...]:
 
 def _placement(line: LineInputs) -> tuple[str, ...]:
     """Rows 8 and 23. Which layers go where is said by planning, by manual mode, or by the fit step."""
-    fit_off = ("--fit", "off") if line.may_have("--fit") else ()
+    fit_off = ("--fit", "off") if line.may_set("--fit") else ()
     directions = line.directions
     if line.cpu_only or (line.is_directed and directions is not None and not directions.devices):
-        return ("--device", "none", *fit_off)
-    pins = _pins(directions) if directions is not None else ()
+        return (*_on_devices(line, "none", otherwise=("--gpu-layers", "0")), *fit_off)
+    pins = _pins(line, directions) if directions is not None else ()
     if line.fixed_layers:
         return (*pins, "--gpu-layers", str(line.request.gpu_layers), *fit_off, *_by_hand(line))
     if directions is not None and directions.layers is not None:
@@ -178,9 +190,14 @@ def _placement(line: LineInputs) -> tuple[str, ...]:
     return (*pins, "--fit", "on") if line.fit else pins
 
 
-def _pins(directions: Directions) -> tuple[str, ...]:
+def _pins(line: LineInputs, directions: Directions) -> tuple[str, ...]:
     servers = ("--rpc", ",".join(directions.servers)) if directions.servers else ()
-    return (*servers, "--device", ",".join(directions.devices) or "none")
+    return (*servers, *_on_devices(line, ",".join(directions.devices) or "none"))
+
+
+def _on_devices(line: LineInputs, names: str, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The devices by name; a build that knows no names can only be told by layers and by what it is shown."""
+    return ("--device", names) if line.may_have("--device") else otherwise
 
 
 def _directed(directions: Directions) -> Iterator[str]:
@@ -220,7 +237,7 @@ def _fit_target(line: LineInputs) -> tuple[str, ...]:
 
 def _prompt_cache(line: LineInputs) -> tuple[str, ...]:
     limit_mib = line.directions.cache_ram_mib if line.directions is not None else None
-    return () if limit_mib is None else ("--cache-ram", str(limit_mib))
+    return () if limit_mib is None or not line.may_have("--cache-ram") else ("--cache-ram", str(limit_mib))
 
 
 def _batch(request: ModelRequest) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from framework.engines import args
+from framework.engines.user_flags import refused_flag
 from framework.values.engine import Capabilities
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
@@ -47,7 +48,7 @@ def grant(request: ModelRequest, caps: Capabilities, env: Mapping[str, str]) -> 
 
     Raises `Refused` (`user_flag_rejected`) for arguments of the user that this binary is known to die of.
     """
-    if rejected := args.removed_flag(request.extra_args, caps) or args.unknown_flag(request.extra_args, caps):
+    if rejected := refused_flag(request.extra_args, caps):
         raise Refused(Failure(rejected))
     slots, slot_reason = _slots(request.slots, caps)
     flash = args.flash_attention(request.extra_args, request.flash_attn)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from framework.values.engine import Capabilities
 
 LONG_FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*")
+SHORT_FLAG = re.compile(r"-[A-Za-z][A-Za-z0-9_-]*")
+TOKEN = re.compile(r"[^,\s]+")
+# One blank before a value, more before the description.
+VALUE = re.compile(r" \S")
+INDENTED_ENTRY = re.compile(r" {1,11}(?=-)")
 LIST_RUN = re.compile(r"[\w-]+(?:[,|][\w-]+)+")
+# Some builds list their types in a sentence, with a blank behind each comma.
+SPOKEN_LIST = re.compile(r"(?<![\w-])none(?:,\s+[\w-]+)+")
 BARE_MTP = re.compile(r"(?<![\w-])mtp(?![\w-])")
 TRACE_LEVEL = re.compile(r"-\s*(\d)\s*:\s*trace\b")
 REMOVED = "argument has been removed"
@@ -30,9 +37,12 @@ TAGGED_VERSION = re.compile(r"\bb(\d{1,9})-([0-9a-f]{4,40})\b")
 
 @dataclass(frozen=True)
 class Block:
-    """One entry of the help text: its long flags, and its text, declaration line included."""
+    """One entry of the help text: its flags, and its text, declaration line included."""
 
     flags: tuple[str, ...]
+    """Long ones."""
+    shorts: tuple[str, ...]
+    takes_value: bool
     text: str
 
     @property
@@ -48,8 +58,13 @@ class Block:
 
 def parse_help(text: str, *, exit_code: int | None, version_text: str = "") -> Capabilities:
     """Capabilities by the rules of 06 §4. `exit_code` None means that the probe did not end by itself."""
-    blocks = tuple(_blocks(text))
-    flags = frozenset(flag for block in blocks if not block.removed for flag in block.flags)
+    lines = text.splitlines()
+    is_partial = _is_indented(lines)
+    blocks = tuple(
+        _blocks([INDENTED_ENTRY.sub("", line, count=1) for line in lines] if is_partial else lines)
+    )
+    real = [block for block in blocks if not block.removed]
+    flags = frozenset(flag for block in real for flag in block.flags)
     removed = {flag: _hint(block) for block in blocks if block.removed for flag in block.flags}
     spec_text = _spec_text(text, blocks)
     version, build = parse_version(version_text)
@@ -58,6 +73,11 @@ def parse_help(text: str, *, exit_code: int | None, version_text: str = "") -> C
         version=version,
         build=build,
         flags=flags,
+        short_flags=frozenset(flag for block in real for flag in block.shorts),
+        switches=frozenset(
+            flag for block in real if not block.takes_value for flag in (*block.flags, *block.shorts)
+        ),
+        is_partial=is_partial,
         removed={flag: hint for flag, hint in removed.items() if flag not in flags},
         spec_types=_spec_types(spec_text),
         mtp_token=_mtp_token(spec_text),
@@ -81,29 +101,43 @@ def parse_version(text: str) -> tuple[str, str]:
     return "unknown", "unknown"
 
 
-def _blocks(text: str) -> Iterator[Block]:
-    """Split at lines that start with `-` in column 0; lines before the first one belong to nothing."""
-    lines: list[str] = []
-    for line in text.splitlines():
+def _is_indented(lines: Sequence[str]) -> bool:
+    """Whether entries stand a little to the right, as in the help of forks, which is written by hand.
+
+    Elsewhere it is printed from the table of the parser, and an indented flag belongs to the text of another.
+    """
+    flags = [bool(LONG_FLAG.match(line) or SHORT_FLAG.match(line)) for line in lines]
+    return not any(flags) and any(INDENTED_ENTRY.match(line) for line in lines)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[Block]:
+    """Split at lines that start with `-`; lines before the first one belong to nothing."""
+    entry: list[str] = []
+    for line in lines:
         if line.startswith("-"):
-            if lines:
-                yield Block(_declared(lines[0]), "\n".join(lines))
-            lines = [line]
-        elif lines:
-            lines.append(line)
-    if lines:
-        yield Block(_declared(lines[0]), "\n".join(lines))
+            if entry:
+                yield _block(entry)
+            entry = [line]
+        elif entry:
+            entry.append(line)
+    if entry:
+        yield _block(entry)
 
 
-def _declared(line: str) -> tuple[str, ...]:
-    """Long flags of a declaration; it ends at the first token that is no flag (value or description)."""
-    flags = []
-    for token in re.split(r"[,\s]+", line):
-        if LONG_FLAG.fullmatch(token):
-            flags.append(token)
-        elif token and not token.startswith("-"):
+def _block(lines: list[str]) -> Block:
+    """An entry; its declaration ends at the first token that is no flag (value or description)."""
+    flags: list[str] = []
+    shorts: list[str] = []
+    end = 0
+    for token in TOKEN.finditer(lines[0]):
+        if not token[0].startswith("-"):
             break
-    return tuple(flags)
+        end = token.end()
+        if LONG_FLAG.fullmatch(token[0]):
+            flags.append(token[0])
+        elif SHORT_FLAG.fullmatch(token[0]):
+            shorts.append(token[0])
+    return Block(tuple(flags), tuple(shorts), VALUE.match(lines[0], end) is not None, "\n".join(lines))
 
 
 def _hint(block: Block) -> str:
@@ -120,10 +154,16 @@ def _spec_text(text: str, blocks: tuple[Block, ...]) -> str:
 
 
 def _spec_types(spec_text: str) -> tuple[str, ...]:
-    """Items of every run joined by `,` or `|`; the list may stand on a continuation line."""
+    """Items of every run joined by `,` or `|`; the list may stand on a continuation line.
+
+    Every list of types has `none`, so that where one has it, other lists are of something else.
+    """
     plain = re.sub(r"[\[\]{}<>()]", " ", spec_text)
-    runs = (token for token in plain.split() if LIST_RUN.fullmatch(token) and not token.startswith("-"))
-    return tuple(dict.fromkeys(item for run in runs for item in re.split(r"[,|]", run)))
+    runs = [token for token in plain.split() if LIST_RUN.fullmatch(token) and not token.startswith("-")]
+    lists = [re.split(r"[,|]", run) for run in runs]
+    lists += [re.split(r",\s+", found[0]) for found in SPOKEN_LIST.finditer(plain)]
+    of_types = [items for items in lists if "none" in items]
+    return tuple(dict.fromkeys(item for items in of_types or lists for item in items))
 
 
 def _mtp_token(spec_text: str) -> str | None:

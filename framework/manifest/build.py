@@ -29,11 +29,24 @@ from framework.values.request import (
     PoolLimits,
     RestartPolicy,
     SpecPolicy,
+    YieldWatch,
 )
 
 AUTO = "auto"
 DEFAULT_NAME = "default"
 NO_PROJECTOR, FOUND_PROJECTOR = "none", "auto"
+ADAPTIVE = "adaptive"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`[speculation.NAME]`: what a process is started with, and what reaches one that runs."""
+
+    spec: SpecPolicy
+    yield_watch: YieldWatch
+
+
+DEFAULT_POLICY = Policy(SpecPolicy(), LiveSettings().yield_watch)
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,7 @@ class Surroundings:
 
     engines: Mapping[str, EngineRef]
     pools: Mapping[str, PoolLimits]
-    speculation: Mapping[str, SpecPolicy]
+    speculation: Mapping[str, Policy]
     templates: Mapping[str, str]
     """Path as written to text."""
 
@@ -62,7 +75,7 @@ def build_manifest(
     around = Surroundings(
         engines={name: engine_ref(name, table, files) for name, table in engines.items()},
         pools={name: pool_limits(name, table) for name, table in pools.items()},
-        speculation={name: spec_policy(entry.table) for name, entry in tables.speculation.items()},
+        speculation={name: policy(entry.table, files) for name, entry in tables.speculation.items()},
         templates=outside.templates,
     )
     return replace(
@@ -71,7 +84,7 @@ def build_manifest(
         access=tuple(access_key(n, entry.table, outside.digests[n]) for n, entry in tables.access.items()),
         engines=around.engines,
         pools=around.pools,
-        speculation=around.speculation,
+        speculation={name: one.spec for name, one in around.speculation.items()},
         models={name: model_request(name, table, around, files) for name, table in models.items()},
         secret_names=outside.secret_names,
     )
@@ -129,26 +142,36 @@ def pool_limits(name: str, table: PoolTable) -> PoolLimits:
     )
 
 
-def spec_policy(table: SpeculationTable) -> SpecPolicy:
-    """`[speculation.NAME]`."""
-    return SpecPolicy(
+def policy(table: SpeculationTable, files: Files) -> Policy:
+    """`[speculation.NAME]`. A guard that is off has no numbers; a depth is a number or none (07 §3.3)."""
+    guard, depth = table.loop_guard, table.depth
+    spec = SpecPolicy(
         mode=canonical_mode(table.mode),
+        depth=depth if isinstance(depth, int) else None,
+        is_adaptive=depth == ADAPTIVE,
+        controller=table.controller,
+        loop_guard={} if guard.mode == "off" else guard.model_dump(),
+        drafter=None if table.draft is None else _source(table.draft, files),
         ngram_match=table.ngram.match,
         ngram_min=table.ngram.min,
         ngram_max=table.ngram.max,
+        min_head_params_b=float(table.min_head),
+        allow_mla=table.allow_mla,
     )
+    return Policy(spec, table.yield_watch)
 
 
 def model_request(name: str, table: ModelTable, around: Surroundings, files: Files) -> ModelRequest:
     """`[models.NAME]` with what it inherits."""
     placement = table.placement
+    drafting = DEFAULT_POLICY if table.speculation is None else around.speculation[table.speculation]
     only_pool = next(iter(around.pools.values()))
     return ModelRequest(
         id=name,
         source=_source(table.source, files),
         engine=around.engines[table.engine],
         pool=only_pool if table.pool is None else around.pools[table.pool],
-        spec=SpecPolicy() if table.speculation is None else around.speculation[table.speculation],
+        spec=drafting.spec,
         n_ctx=table.context or 0,
         slots=table.slots,
         cache_type=(table.kv_cache.k, table.kv_cache.v),
@@ -170,7 +193,7 @@ def model_request(name: str, table: ModelTable, around: Surroundings, files: Fil
         reasoning=table.reasoning,
         extra_args=normalised(table.engine_args),
         env=table.environment,
-        live=_live_settings(table),
+        live=_live_settings(table, drafting.yield_watch),
     )
 
 
@@ -190,7 +213,7 @@ def _projector(written: str | None, files: Files) -> Path | Literal["auto"] | No
     return "auto" if written == FOUND_PROJECTOR else files.canonical(written)
 
 
-def _live_settings(table: ModelTable) -> LiveSettings:
+def _live_settings(table: ModelTable, yield_watch: YieldWatch) -> LiveSettings:
     timeout, request, restart = table.timeout, table.request, table.restart
     return LiveSettings(
         aliases=tuple(table.aliases),
@@ -217,4 +240,5 @@ def _live_settings(table: ModelTable) -> LiveSettings:
             backoff_max_s=restart.max_backoff,
         ),
         rollback=table.rollback,
+        yield_watch=yield_watch,
     )

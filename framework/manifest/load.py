@@ -22,9 +22,10 @@ from framework.manifest.includes import patterns_of, read_included
 from framework.manifest.outside import read_outside
 from framework.manifest.overrides import read_overrides
 from framework.manifest.placeholders import note_placeholders
+from framework.manifest.policies import check_policies
 from framework.manifest.pools import check_pools
 from framework.manifest.references import check_listener, check_references
-from framework.manifest.refusals import note_refusals, note_unknown_modes
+from framework.manifest.refusals import note_refusals
 from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.schema_server import ServerTable
 from framework.manifest.tables import Tables, read_tables
@@ -84,6 +85,7 @@ def _load(
     server = _server(tables, overrides, findings)  # (3), (4)
     check_references(tables, findings)  # (5)
     check_engine_args(tables, findings)  # (6)
+    check_policies(tables, findings)
     models = _merged(tables, findings)
     files = Files(main.path.parent, environ)
     check_pools(tables, models, files, findings)
@@ -104,7 +106,6 @@ def _server(tables: Tables, overrides: Mapping[str, Override], findings: Finding
     """`[server]` under its overrides, and all refusals, which may concern either."""
     given = read_overrides(overrides, findings)
     note_refusals((*tables.all(), *given.values()), findings)
-    note_unknown_modes(tables, findings)
     server = ServerTable() if tables.server is None else tables.server.table
     for entry in given.values():
         server = server.below(entry.table)

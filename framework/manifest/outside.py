@@ -16,6 +16,8 @@ from framework.manifest.findings import Findings, Place
 from framework.manifest.tables import Tables
 
 NOT_A_PATH = frozenset({"none", "auto"})
+NO_START = "the model cannot start"
+WITHOUT_DRAFTER = "models run without this drafter"
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,11 @@ def _note_missing_files(tables: Tables, files: Files, findings: Findings) -> Non
         source = model.table.source.path
         if source is not None:
             _note_if_missing(source, "model_missing", model.place.child("source"), files, findings)
+    for policy in tables.speculation.values():
+        drafter = policy.table.draft and policy.table.draft.path
+        if drafter:
+            place = policy.place.child("draft")
+            _note_if_missing(drafter, "file_missing", place, files, findings, WITHOUT_DRAFTER)
     for entry in tables.asking():
         projector = entry.table.projector
         if projector is not None and projector not in NOT_A_PATH:
@@ -102,13 +109,14 @@ def _note_missing_files(tables: Tables, files: Files, findings: Findings) -> Non
                 _note_if_missing(adapter.path, "file_missing", place, files, findings)
 
 
-def _note_if_missing(written: str, code: str, place: Place, files: Files, findings: Findings) -> None:
+def _note_if_missing(
+    written: str, code: str, place: Place, files: Files, findings: Findings, until: str = NO_START
+) -> None:
     if "${" not in written and not files.exists(written):
-        message = f"{place.name}: there is no file {files.canonical(written)}"
         findings.add(
             code,
             place,
-            f"{message}; the model cannot start until it is there",
+            f"{place.name}: there is no file {files.canonical(written)}; {until} until it is there",
             found=f'"{written}"',
             allowed="an existing file",
             severity="warning",

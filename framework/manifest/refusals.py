@@ -1,4 +1,4 @@
-"""Notes what the manifest spells and this version does not carry out, and policies with a mode nobody knows.
+"""Notes what the manifest spells and this version does not carry out.
 
 Called by `load.py` once the tables are read; the list itself is `unavailable.py`.
 """
@@ -9,9 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from framework.manifest.findings import Findings, Place, shown
-from framework.manifest.spec_modes import CANONICAL, is_known_mode
-from framework.manifest.suggest import nearest
-from framework.manifest.tables import Entry, Tables
+from framework.manifest.tables import Entry
 from framework.manifest.unavailable import refusal
 
 
@@ -21,24 +19,6 @@ def note_refusals(entries: Iterable[Entry[Any]], findings: Findings) -> None:
         kind = "models" if entry.kind == "defaults" else entry.kind
         for key, value in entry.raw.items():
             _note(kind, key, value, entry, findings)
-
-
-def note_unknown_modes(tables: Tables, findings: Findings) -> None:
-    """A misspelt mode runs as `auto`, visibly (05 §2.4)."""
-    for entry in tables.speculation.values():
-        mode = entry.table.mode
-        if not is_known_mode(mode):
-            place = entry.place.child("mode")
-            near = nearest(str(mode), CANONICAL)
-            findings.add(
-                "unknown_spec_mode",
-                place,
-                f"{place.name}: {shown(mode)} is no known mode, auto is used",
-                found=shown(mode),
-                allowed=", ".join(CANONICAL),
-                suggestion=f'"{near}"' if near else "",
-                severity="warning",
-            )
 
 
 def _note(kind: str, key: str, value: object, entry: Entry[Any], findings: Findings) -> None:

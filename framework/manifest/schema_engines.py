@@ -21,7 +21,7 @@ from framework.manifest.value_types import (
     whole,
 )
 from framework.values.engine import EngineRef
-from framework.values.request import PoolLimits, SpecPolicy
+from framework.values.request import LiveSettings, PoolLimits, SpecPolicy, YieldWatch
 
 RESTART = "restart"
 LONGEST_NGRAM = 1024
@@ -74,7 +74,7 @@ class PoolTable(Table):
 
 
 class NgramTable(Table):
-    """Lengths of drafts that repeat earlier text."""
+    """Lengths of drafts that repeat earlier text; `depth` is that of drafts by a model."""
 
     match: Annotated[int, whole(1, LONGEST_NGRAM)] = option(POLICY.ngram_match, effect=RESTART)
     """Tokens that must be equal before a draft is tried."""
@@ -97,19 +97,19 @@ class LoopGuardTable(Table):
     inherits: ClassVar[bool] = False
     short_form: ClassVar[Mapping[str, Any]] = {"enum": ["off", "stop", "force-close"]}
 
-    mode: Literal["off", "stop", "force-close"] = option("off")
+    mode: Literal["off", "stop", "force-close"] = option("off", effect=RESTART)
     """Nothing, end the answer, or end the reasoning."""
-    min_reasoning_tokens: Annotated[int, whole(1, 1_000_000)] = option(512)
+    min_reasoning_tokens: Annotated[int, whole(1, 1_000_000)] = option(512, effect=RESTART)
     """Reasoning before the guard looks."""
-    window_tokens: Annotated[int, whole(1, 1_000_000)] = option(384)
+    window_tokens: Annotated[int, whole(1, 1_000_000)] = option(384, effect=RESTART)
     """Tail that is looked at."""
-    max_period: Annotated[int, whole(1, 1_000_000)] = option(96)
+    max_period: Annotated[int, whole(1, 1_000_000)] = option(96, effect=RESTART)
     """Longest repeated piece."""
-    min_repeated_coverage: Annotated[int, whole(1, 1_000_000)] = option(192)
+    min_repeated_coverage: Annotated[int, whole(1, 1_000_000)] = option(192, effect=RESTART)
     """Repeated tokens that count as a loop."""
-    check_interval: Annotated[int, whole(1, 1_000_000)] = option(32)
+    check_interval: Annotated[int, whole(1, 1_000_000)] = option(32, effect=RESTART)
     """Tokens between two looks."""
-    interventions_max: Annotated[int, whole(1, 1000)] = option(1)
+    interventions_max: Annotated[int, whole(1, 1000)] = option(1, effect=RESTART)
     """Interventions per answer."""
 
     @model_validator(mode="before")
@@ -122,21 +122,28 @@ class SpeculationTable(Table):
     """A policy for drafting tokens ahead. A model without one has mode `auto`."""
 
     mode: Mode = option("auto", effect=RESTART)
-    """How tokens are drafted. `auto` takes what the model and the engine have; `off` nothing; `ngram`
-    repeats earlier text."""
+    """How tokens are drafted. `auto` takes what the model and the engine have, `off` nothing. `ngram` and
+    `ngram-simple` repeat earlier text; `mtp` uses the model's own prediction head, or a drafter made for it;
+    `mtp+ngram` tries earlier text first; `draft`, `eagle3` and `dflash` need `draft`."""
     draft: Source | None = option(None, effect=RESTART)
-    """Drafter for modes with a separate model."""
+    """The separate model that drafts, a path or a hub source as in `models.NAME.source`; for all modes but
+    `off`, `ngram` and `ngram-simple`. It must have the model's vocabulary. Its caches are f16 unless the
+    model's `engine_args` say otherwise, as in `["-ctkd", "q8_0", "-ctvd", "q8_0"]`; either is planned."""
     depth: Depth = option("default", effect=RESTART)
-    """Drafted tokens per step."""
-    controller: Literal["profit", "fringe"] = option("profit", effect=RESTART)
-    """How the depth adapts."""
+    """Tokens that a head or a separate model drafts per step. `default`: 2 on a GPU, else 3, for `mtp`; the
+    engine's own for other models. `adaptive`: the native engine decides, others take the default."""
+    controller: Literal["profit", "fringe"] = option(POLICY.controller, effect=RESTART)
+    """How an adaptive depth is found; native engine only."""
     loop_guard: LoopGuardTable = sub_table(LoopGuardTable)
-    """Watches reasoning for loops."""
+    """Watches reasoning for loops; native engine only."""
     ngram: NgramTable = sub_table(NgramTable)
     """Lengths for mode `ngram`; long ones, so that drafts are right more often than not."""
-    min_head: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = option(3.0, effect=RESTART)
+    min_head: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = option(
+        POLICY.min_head_params_b, effect=RESTART
+    )
     """Billions of parameters below which `auto` leaves an embedded head unused."""
-    allow_mla: bool = option(False, effect=RESTART)
+    allow_mla: bool = option(POLICY.allow_mla, effect=RESTART)
     """Whether `auto` uses an embedded head on models with latent attention."""
-    yield_watch: Literal["switch-off", "report", "off"] = option("off", effect="live")
-    """What happens when drafting does not pay."""
+    yield_watch: YieldWatch = option(LiveSettings().yield_watch, effect="live")
+    """What happens when drafting was measured to be slower than none for 10 minutes: the instance is replaced
+    by one without drafting at a quiet moment, or only a reason is given, or nobody looks."""

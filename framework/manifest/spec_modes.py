@@ -14,6 +14,10 @@ SPELLINGS = {
     "draft-eagle3": "eagle3",
     "draft-dflash": "dflash",
 }
+ACCEPTED = (*CANONICAL, *SPELLINGS)
+"""Every single word; lists of words for `mtp` and `ngram` are accepted too."""
+MODES_WITH_DRAFTER = ("auto", "mtp", "mtp+ngram", "draft", "eagle3", "dflash")
+"""Those in which a drafter that is named is loaded."""
 MTP_WORDS = frozenset({"mtp", "draft-mtp"})
 NGRAM_WORDS = frozenset({"ngram", "ngram-mod"})
 

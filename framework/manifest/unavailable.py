@@ -11,10 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from framework.manifest.spec_modes import canonical_mode
-
-DRAFTING_MODES = frozenset({"mtp", "mtp+ngram", "draft", "eagle3", "dflash"})
-
 
 @dataclass(frozen=True)
 class Fine:
@@ -50,9 +46,6 @@ def only(value: Any) -> Fine:
     return Fine(lambda given: type(given) is type(value) and given == value, f"`{json.dumps(value)}`")
 
 
-SELF_DRAFTING = Fine(
-    lambda value: canonical_mode(value) not in DRAFTING_MODES, "`auto`, `off`, `ngram` and `ngram-simple`"
-)
 OFF = Fine(
     lambda value: value == "off" or (isinstance(value, dict) and value.get("mode") == "off"), '`"off"`'
 )
@@ -82,22 +75,6 @@ UNAVAILABLE = (
         ("kind", "the native engine", only("llama-server")),
         ("system_rocm", "using the host's ROCm libraries"),
     ),
-    *_rows(
-        "speculation",
-        (
-            "mode",
-            "drafting with a model or an embedded head",
-            SELF_DRAFTING,
-            "use auto, off, ngram or ngram-simple",
-        ),
-        ("draft", "drafting with a separate model"),
-        ("depth", "setting the depth of drafts"),
-        ("controller", "adapting the depth of drafts"),
-        ("loop_guard", "the loop guard", OFF),
-        ("min_head", "drafting with an embedded head"),
-        ("allow_mla", "drafting with an embedded head"),
-        ("yield_watch", "watching what drafting yields", only("off")),
-    ),
     # These hold for `[defaults]` too.
     *_rows(
         "models",
@@ -120,7 +97,6 @@ _CLASS_TABLES = {
     "ServerTable": "server",
     "AccessTable": "access",
     "EngineTable": "engines",
-    "SpeculationTable": "speculation",
     "ModelTable": "models",
     "DefaultsTable": "models",
 }

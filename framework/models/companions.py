@@ -12,15 +12,36 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.models.file_names import base_name, is_gguf, shard
+from framework.models.file_names import base_name, is_gguf, repo_path, shard
+from framework.models.gguf_fields import GgufHeader
 from framework.models.gguf_tensors import TensorResult
 from framework.values.reason import Reason
+from framework.values.speculation import DrafterKind
 
 PROJECTOR_WORD = "mmproj"
 PREFERRED_ENDING = "-f16.gguf"
 PROJECTOR_ARCHITECTURE = "clip"
 """What all projectors call themselves, of whatever family."""
 DRAFTER_START = "mtp-"
+# What drafters that work as a prediction head call themselves, besides the start of their name.
+HEAD_ARCHITECTURES = frozenset({"gemma4-assistant"})
+KIND_OF_ARCHITECTURE: Mapping[str, DrafterKind] = {"eagle3": "eagle3", "dflash": "dflash"}
+# These map tokens of their own to the model's, or borrow its vocabulary.
+OWN_VOCABULARY = frozenset(KIND_OF_ARCHITECTURE.values())
+# llama.cpp's own limit: models of one family differ by some reserved tokens.
+MOST_TOKENS_APART = 128
+# How llama.cpp reads the names of tokenizers; a drafter must have the model's way to cut text into tokens.
+VOCABULARY_TYPES = {
+    "llama": "SPM",
+    "gpt2": "BPE",
+    "gemma4": "BPE",
+    "bert": "WPM",
+    "t5": "UGM",
+    "rwkv": "RWKV",
+    "plamo2": "PLaMo-2",
+}
+NO_MODELS = {"mmproj": "a projector", "adapter": "an adapter", "imatrix": "an importance matrix"}
+"""What files are that say of themselves that they are no model."""
 # Names of model families; files of two different ones never belong together (02 §12.6).
 FAMILIES = (
     *("gemma", "qwen", "llama", "mistral", "ministral", "pixtral", "phi", "internvl", "minicpm", "llava"),
@@ -95,16 +116,55 @@ def projector_fault(
     return _unfit(path, model_path, f"it projects to {given} values, the model takes {wanted}", evidence)
 
 
-def drafter_fault(path: Path, drafter: TensorResult, model_path: Path, model: TensorResult) -> Reason | None:
-    """Why this drafter must not be used for this model; None where nothing speaks against it."""
+def choose_drafter(paths: Iterable[str]) -> str | None:
+    """The drafter of a repository: the first by name of those that are not in a folder (02 §12.4)."""
+    at_the_top = (path for path in paths if is_gguf(path) and "/" not in repo_path(path))
+    return min(filter(_is_drafter_name, at_the_top), default=None)
+
+
+def drafter_kind(name: str, header: GgufHeader) -> DrafterKind:
+    """How a drafter works, by its file name and its architecture (05 §2.5)."""
+    architecture = (header.architecture or "").lower().replace("_", "-")
+    if _is_drafter_name(name) or architecture in HEAD_ARCHITECTURES:
+        return "mtp"
+    return KIND_OF_ARCHITECTURE.get(architecture, "plain")
+
+
+def drafter_fault(
+    path: Path, drafter: TensorResult, model_path: Path, model: TensorResult, *, is_named: bool = False
+) -> Reason | None:
+    """Why this drafter must not be used for this model; None where nothing speaks against it.
+
+    Names of families are only hints: of a drafter that somebody named they count where the vocabularies are
+    not known.
+    """
     if drafter.status != "ok":
         return _unreadable(path, drafter, model_path)
+    header = drafter.header
+    if header.architecture == PROJECTOR_ARCHITECTURE or header.kind in NO_MODELS:
+        what = NO_MODELS.get(header.kind or "", "a projector")
+        return _unfit(path, model_path, f"it is {what}, no model that drafts", {"kind": header.kind})
+    own, wanted = header.vocab_size, model.header.vocab_size
+    if drafter_kind(path.name, header) not in OWN_VOCABULARY:
+        fault = _vocabulary_fault(path, header, model_path, model.header)
+        if fault is not None or (is_named and own and wanted):
+            return fault
     if other_family(path.name, model_path.name):
         return _unfit(path, model_path, "the names are of different model families", {})
-    own, wanted = drafter.header.vocab_size, model.header.vocab_size
-    if own and wanted and own != wanted:
-        evidence = {"vocabulary": own, "model_vocabulary": wanted}
-        return _unfit(path, model_path, f"it has {own:,} tokens, the model has {wanted:,}", evidence)
+    return None
+
+
+def _vocabulary_fault(path: Path, own: GgufHeader, model_path: Path, model: GgufHeader) -> Reason | None:
+    """With another vocabulary engines load a drafter and never use it."""
+    evidence: dict[str, object]
+    kind, wanted_kind = (VOCABULARY_TYPES.get(one.tokenizer_model or "") for one in (own, model))
+    if kind and wanted_kind and kind != wanted_kind:
+        evidence = {"vocabulary_type": kind, "model_vocabulary_type": wanted_kind}
+        return _unfit(path, model_path, f"its vocabulary is {kind}, the model's {wanted_kind}", evidence)
+    tokens, wanted = own.vocab_size, model.vocab_size
+    if tokens and wanted and abs(tokens - wanted) > MOST_TOKENS_APART:
+        evidence = {"vocabulary": tokens, "model_vocabulary": wanted}
+        return _unfit(path, model_path, f"it has {tokens:,} tokens, the model has {wanted:,}", evidence)
     return None
 
 

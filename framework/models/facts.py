@@ -15,6 +15,7 @@ from sys import getsizeof
 from framework.models.companions import (
     Companion,
     Companions,
+    drafter_fault,
     find_companions,
     find_projector,
     projector_fault,
@@ -99,6 +100,12 @@ class FactsReader:
     def projector_fault(self, projector: Path, facts: ModelFacts) -> Reason | None:
         """Why this projector must not be launched with the model; None where nothing speaks against it."""
         return projector_fault(projector, self.read_file(projector), facts.files.main, _as_read(facts))
+
+    def drafter_fault(self, drafter: ModelFacts, facts: ModelFacts, *, is_named: bool) -> Reason | None:
+        """Why this drafter must not be used for the model; None where nothing speaks against it."""
+        models = (drafter, facts)
+        (path, own), (main, wanted) = ((one.files.main, _as_read(one)) for one in models)
+        return drafter_fault(path, own, main, wanted, is_named=is_named)
 
     def read_file(self, path: Path) -> TensorResult:
         """Header and tensors of one file, such as a projector. Never raises."""

@@ -27,6 +27,8 @@ BIG_ENDIAN = re.compile(r"(?:^|(?<=[-_]))be(?=[._-]|$)")
 NUMBER_OF_PARAMETERS = re.compile(
     r"(?<![a-z0-9.])(?:(?P<times>\d+)x|e)?(?P<number>\d+(?:\.\d+)?)(?P<unit>[bm])(?![a-z0-9])", re.IGNORECASE
 )
+# Models of this family draft with a separate file; `gemma4` alone and `gemma-3n-` are others.
+GEMMA_4 = re.compile(r"gemma[-_]?4[-_]", re.IGNORECASE)
 MILLIONS_PER_BILLION = 1000
 HUB_HOST = "huggingface.co"
 REPO_PART = re.compile(r"\w[\w.-]{0,95}", re.ASCII)
@@ -138,6 +140,11 @@ def repo_of_url(url: str | None) -> str | None:
     if not all(REPO_PART.fullmatch(name) for name in names[:2]):
         return None
     return f"{names[0]}/{names[1]}"
+
+
+def names_gemma_4(*names: str) -> bool:
+    """Whether an id or a base name is of the family whose prediction head is a file of its own (02 §3.8)."""
+    return any(GEMMA_4.search(name) for name in names)
 
 
 def billions(model_id: str | None, size_label: str | None = None) -> float | None:

@@ -13,7 +13,7 @@ from typing import Literal
 from framework.models.companions import Companion
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.hub.facts import ResolvedSource
-from framework.models.hub.pins import lacks_projector
+from framework.models.hub.pins import is_known_to_lack
 from framework.values.reason import Failure, Reason, Refused
 
 
@@ -33,7 +33,7 @@ def launch_projector(
         return beside if beside.path or beside.reasons else _not_found(f"beside {source.main.name}")
     if source.projector is None:
         # Before the first download nobody has looked.
-        is_known = lacks_projector(source.main)
+        is_known = is_known_to_lack(source.main, "projector")
         return _not_found(f"in {source.source.repo}") if is_known else Companion()
     fault = reader.projector_fault(source.projector, facts)
     return Companion(source.projector) if fault is None else Companion(None, (fault,))

@@ -17,18 +17,24 @@ from framework.engines.command_line import Directions, LineInputs, build_section
 from framework.engines.fingerprint import fingerprint
 from framework.engines.granted import grant
 from framework.engines.library_path import LibraryPath
+from framework.engines.spec_args import DRAFT_DEVICE_FLAGS, without_speculation
 from framework.engines.tuning import tuning_variables
 from framework.engines.visibility import show_only
 from framework.models.file_set import FileSet
+from framework.planning.line_settings import line_of
 from framework.planning.memory_reasons import context_above_training
 from framework.planning.placement.manual import granted_experts, granted_ratio, usable_ratio
+from framework.planning.pool_hardware import is_host_pool
 from framework.planning.speculation.decide import decide_speculation
-from framework.planning.speculation.facts import NO_FACTS, SpecFacts, SpecInputs
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
+from framework.values.speculation import NO_FACTS, SpecFacts, SpecInputs
+
+# Newest first.
+DRAFT_DEVICE_SPELLINGS = ("--spec-draft-device", "--device-draft")
 
 
 @dataclass(frozen=True)
@@ -86,17 +92,15 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         raise Refused(Failure(_not_an_engine(request, facts.binary)))
     declared = declared_environment(request, facts.environ, secret_names=facts.secret_names)
     granted = grant(request, facts.caps, declared)
-    spec = decide_speculation(
-        SpecInputs(
-            policy=request.spec,
-            facts=facts.spec,
-            caps=facts.caps,
-            args=request.extra_args,
-            is_accelerated=facts.is_accelerated,
-            is_native=request.engine.kind == "native",
-            withheld=facts.withheld.drafting,
-        )
+    wish = SpecInputs(
+        policy=request.spec,
+        facts=facts.spec,
+        caps=facts.caps,
+        args=request.extra_args,
+        is_accelerated=facts.is_accelerated,
+        is_native=request.engine.kind == "native",
     )
+    spec = decide_speculation(replace(wish, withheld=facts.withheld.drafting))
     experts, clamped = _cpu_moe(request, facts)
     own = _Own(granted.slots, granted.cache_types, spec.block, experts)
     sections = build_sections(_line(request, facts, own, request.n_ctx))
@@ -124,7 +128,17 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         reasons=(*granted.reasons, *clamp, *facts.notes, *_notes(facts, asked)),
         template=request.template,
         projector=facts.projector,
+        spec_inputs=wish,
     )
+
+
+def undrafted(plan: LaunchPlan, facts: LaunchFacts, why: Reason) -> tuple[LaunchPlan, LaunchFacts]:
+    """The same launch without drafting, and the facts that it is made of. It stays the launch that was
+    asked for: what makes room for a drafter comes and goes.
+    """
+    without = replace(facts, withheld=replace(facts.withheld, drafting=why))
+    made = plan_launch(plan.request, plan.replica, without)
+    return replace(made, fingerprint=plan.fingerprint), without
 
 
 def directed(plan: LaunchPlan, facts: LaunchFacts, place: Place) -> LaunchPlan:
@@ -149,7 +163,8 @@ def directed(plan: LaunchPlan, facts: LaunchFacts, place: Place) -> LaunchPlan:
         cache_ram_mib=place.cache_ram_mib,
     )
     slots, types = place.slots or plan.slots, place.cache_types or plan.cache_types
-    own = _Own(slots, types, plan.spec.block, _cpu_moe(request, facts)[0])
+    block = (*plan.spec.block, *_drafter_devices(plan, place, tuple(names.values())))
+    own = _Own(slots, types, block, _cpu_moe(request, facts)[0])
     tokens = request.n_ctx if place.context is None else place.context
     line = replace(_line(request, facts, own, tokens), tensor_split=ratio, directions=directions)
     tuning = tuning_variables(chosen, datacenter_tuning=request.engine.datacenter_tuning)
@@ -166,6 +181,20 @@ def directed(plan: LaunchPlan, facts: LaunchFacts, place: Place) -> LaunchPlan:
     )
 
 
+def _drafter_devices(plan: LaunchPlan, place: Place, devices: tuple[str, ...]) -> tuple[str, ...]:
+    """A separate drafter goes to every GPU that its engine sees, whatever the model's own devices are, unless
+    it is told which ones; one without layers there would still compute on them."""
+    draft = line_of(plan).draft
+    is_told = not DRAFT_DEVICE_FLAGS.isdisjoint(plan.request.extra_args)
+    if draft is None or draft.kind == "head" or is_told:
+        return ()
+    flag = next((flag for flag in DRAFT_DEVICE_SPELLINGS if plan.caps.has(flag)), None)
+    has_gpus = any(device.kind != "cpu" for device in place.listed)
+    if flag is None or not (has_gpus or is_host_pool(plan.request.pool)):  # nobody lists GPUs for those
+        return ()
+    return (flag, "none" if draft.on_cpu else ",".join(devices) or "none")
+
+
 @dataclass(frozen=True)
 class _Own:
     """What was granted of a request."""
@@ -178,7 +207,7 @@ class _Own:
 
 def _line(request: ModelRequest, facts: LaunchFacts, own: _Own, tokens: int) -> LineInputs:
     return LineInputs(
-        request=request,
+        request=_started(request, facts),
         caps=facts.caps,
         entry=facts.binary.entry,
         main_gguf=facts.files.main,
@@ -193,6 +222,15 @@ def _line(request: ModelRequest, facts: LaunchFacts, own: _Own, tokens: int) -> 
         template=request.template is not None,
         thinking=facts.thinking,
     )
+
+
+def _started(request: ModelRequest, facts: LaunchFacts) -> ModelRequest:
+    """The request as its line is made of it. The user's own types of speculation cannot be taken back by
+    anything later on the line, so where drafting is withheld they are left out (05 §6.1 D1).
+    """
+    if facts.withheld.drafting is None:
+        return request
+    return replace(request, extra_args=without_speculation(request.extra_args))
 
 
 def _not_an_engine(request: ModelRequest, binary: EngineBinary) -> Reason:

@@ -13,7 +13,7 @@ from framework.engines.visibility import remote_names
 from framework.planning.launch import Place, directed
 from framework.planning.launch_memory import LaunchMemory, plan_launch_memory, unplanned
 from framework.planning.launch_site import Launch, Site
-from framework.planning.line_settings import names_devices, owns_placement, read_line
+from framework.planning.line_settings import line_of, names_devices, owns_placement
 from framework.planning.memory import Hardware
 from framework.planning.memory_reasons import does_not_fit, file_does_not_fit
 from framework.planning.placement.by_size import place_by_size
@@ -44,8 +44,8 @@ def _is_off_gpus(launch: Launch) -> bool:
     plan = launch.plan
     if plan.request.gpu_layers != 0 or plan.projector is not None:
         return False
-    line = read_line(plan.argv, plan.env)
-    helpers = (line.draft, line.drafter, line.projector)
+    line = line_of(plan)
+    helpers = (line.draft, line.projector)
     return not any(helpers) and not owns_placement(plan.request.extra_args, plan.env)
 
 
@@ -95,7 +95,7 @@ def _as_written(launch: Launch, site: Site) -> tuple[LaunchPlan, tuple[Device, .
     """The line as its user wrote it. The engine connects to all servers on it, whichever devices it names,
     and counts theirs in the order of the line."""
     request = launch.plan.request
-    line = read_line(launch.plan.argv, launch.plan.env)
+    line = line_of(launch.plan)
     calls = remote_names(line.servers, site.devices)
     outside = {child: name for name, child in calls.items()}
     if line.devices is None:  # servers alone: the engine uses theirs beside all others
@@ -115,8 +115,10 @@ def _by_hand(launch: Launch, site: Site) -> tuple[LaunchPlan, tuple[Device, ...]
     if _is_off_gpus(launch):
         return directed(launch.plan, launch.facts, Place((), site.devices)), ()
     gpus = site.together(gpus_of(site.devices, launch.plan.request, site.unlisted), launch)
-    line = read_line(launch.plan.argv, launch.plan.env)
-    is_tensor, types, notes = tensor_by_hand(launch.plan, line, len(gpus))
+    line = line_of(launch.plan)
+    is_tensor, types, notes = tensor_by_hand(
+        launch.plan, line, len(gpus), withheld=launch.facts.withheld.tensor
+    )
     names = tuple(gpu.name for gpu in gpus)
     place = Place(names, site.devices, is_tensor=is_tensor, cache_types=types)
     sent = directed(launch.plan, launch.facts, place)
@@ -124,7 +126,7 @@ def _by_hand(launch: Launch, site: Site) -> tuple[LaunchPlan, tuple[Device, ...]
 
 
 def _memory(launch: Launch, sent: LaunchPlan, hardware: Hardware) -> LaunchMemory:
-    line = read_line(sent.argv, sent.env)
+    line = line_of(sent)
     if launch.fault is not None:
         return unplanned(launch.fault)
     return plan_launch_memory(line, launch.model, hardware)
@@ -139,7 +141,7 @@ def _by_size(
     why: str,
 ) -> LaunchPlan:
     """Sized by its files alone (04 §10.9)."""
-    placed = place_by_size(launch.plan.file_bytes + launch.model.projector_bytes, hardware)
+    placed = place_by_size(launch.file_bytes, hardware)
     is_moved = bool(hardware.gpus) and not placed.fits
     may_move = freedom in (None, "offloaded") and launch.plan.request.pool.offload == "allow"
     if is_moved and freedom is not None and not may_move:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from framework.planning.launch_memory import notes_on
-from framework.planning.line_settings import read_line
+from framework.planning.line_settings import line_of
 from framework.planning.memory.measured import apply_measurement
 from framework.planning.memory_reasons import context_fitted, does_not_fit
 from framework.planning.placement.choice import grows_of, mapped_of, needs_of
@@ -32,7 +32,7 @@ DECIDED = frozenset({"context_fitted", "layers_delegated"})
 
 def with_measurement(plan: LaunchPlan, measured: Measurement) -> LaunchPlan:
     """The plan with measured lines, the settings that they are for, and reasons for those."""
-    line = read_line(plan.argv, plan.env)
+    line = line_of(plan)
     asked_tokens = line.cache.n_ctx or plan.context_train
     choice = measured.choice if measured.choice is not None and measured.choice.table else None
     fit = apply_measurement(plan.fit, measured)
@@ -74,7 +74,7 @@ def still_holds(plan: LaunchPlan, measured: Measurement, devices: Iterable[Devic
 
     `devices` have the names that they had then (`measurement_key`).
     """
-    line = read_line(plan.argv, plan.env)
+    line = line_of(plan)
     if not (line.may_shorten or line.may_move):
         return True
     free_mib = {device.name: device.free_bytes // MIB for device in devices}

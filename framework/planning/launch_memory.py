@@ -13,6 +13,7 @@ from functools import cached_property
 
 from framework.planning.line_settings import LineSettings
 from framework.planning.memory import (
+    Drafter,
     Extras,
     GpuBudget,
     Hardware,
@@ -53,6 +54,10 @@ class ModelMemory:
     tensors: TensorTable
     projector_bytes: int = 0
     adapter_bytes: int = 0
+    drafter: Drafter | None = None
+    """The separate drafter of the launch; None where there is none, or its file says too little."""
+    drafter_bytes: int = 0
+    """Size of its file, which is known of some that say too little."""
     variants: Sequence[Variant] = ()
     """Other quantisations that can be had instead."""
 
@@ -76,12 +81,23 @@ def plan_launch_memory(line: LineSettings, model: ModelMemory, hardware: Hardwar
     return replace(found, reasons=tuple(reason for reason in told if reason is not None))
 
 
+def extras_of(line: LineSettings, model: ModelMemory) -> Extras:
+    """What the launch of a line carries besides the model."""
+    return Extras(
+        draft=line.draft,
+        drafter=model.drafter,
+        projector_bytes=model.projector_bytes,
+        adapter_bytes=model.adapter_bytes,
+        host=line.host,
+    )
+
+
 def why_unplanned(line: LineSettings, model: ModelMemory) -> str | None:
     """What keeps a launch from being planned."""
     if line.unplanned is not None:
         return f"{line.unplanned} puts weights where no rule of ours follows"
-    if line.drafter is not None:
-        return "a drafter in engine_args takes memory of its own"
+    if line.draft is not None and line.draft.kind == "model" and model.drafter is None:
+        return "the drafter takes memory of its own, and its file cannot be read"
     if not (line.cache.n_ctx or model.shape.context_length):
         return "the model's header does not name the trained context"
     return None
@@ -168,12 +184,7 @@ class _Search:
 
     @cached_property
     def extras(self) -> Extras:
-        return Extras(
-            draft=self.line.draft,
-            projector_bytes=self.model.projector_bytes,
-            adapter_bytes=self.model.adapter_bytes,
-            host=self.line.host,
-        )
+        return extras_of(self.line, self.model)
 
     @property
     def whole_offload(self) -> Offload:

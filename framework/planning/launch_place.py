@@ -8,14 +8,14 @@ in manual mode, planning.launch_delegated follows what the engine will do.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from framework.engines.args import CONTEXT_FLAGS
-from framework.planning.launch import Place, directed
+from framework.planning.launch import Place, directed, undrafted
 from framework.planning.launch_delegated import by_hand, delegated
-from framework.planning.launch_memory import notes_on, why_unplanned
+from framework.planning.launch_memory import extras_of, notes_on, why_unplanned
 from framework.planning.launch_site import Launch, Site
-from framework.planning.line_settings import LineSettings, owns_placement, owns_slots, read_line
+from framework.planning.line_settings import LineSettings, line_of, owns_placement, owns_slots
 from framework.planning.memory import Hardware, remedies
 from framework.planning.memory_reasons import (
     context_fitted,
@@ -25,9 +25,10 @@ from framework.planning.memory_reasons import (
     slots_reduced,
 )
 from framework.planning.placement.choice import Choice
+from framework.planning.placement.displacement import draft_displaces_layers, gives_way, is_displaced
 from framework.planning.placement.prompt_cache import limited
 from framework.planning.placement.room import holdings
-from framework.planning.placement.search import Asked, Search, extras_of
+from framework.planning.placement.search import Asked, Search
 from framework.planning.placement.tensor_mode import TensorMode, tensor_mode
 from framework.planning.placement.unified import check_unified
 from framework.planning.pool_hardware import gpus_of, is_host_pool
@@ -54,7 +55,7 @@ def shown_launch(launch: Launch, site: Site) -> LaunchPlan:
 
 def _placed(launch: Launch, site: Site, freedom: Freedom | None) -> LaunchPlan:
     request = launch.plan.request
-    line = read_line(launch.plan.argv, launch.plan.env)
+    line = line_of(launch.plan)
     if request.memory_mode == "manual":
         return by_hand(launch, site, freedom)
     why = launch.fault or why_unplanned(line, launch.model)
@@ -64,28 +65,78 @@ def _placed(launch: Launch, site: Site, freedom: Freedom | None) -> LaunchPlan:
     return _computed(launch, site, freedom, line)
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """The best place of a launch, with drafting or without."""
+
+    launch: Launch
+    mode: TensorMode
+    search: Search
+    choice: Choice | None
+
+
 def _computed(launch: Launch, site: Site, freedom: Freedom | None, line: LineSettings) -> LaunchPlan:
     request = launch.plan.request
     gpus = site.together(gpus_of(site.devices, request, site.unlisted), launch)
     hardware = site.hardware(gpus, launch)
-    weights = launch.plan.file_bytes + launch.model.projector_bytes
-    short = check_unified(weights, gpus, site.devices, site.residents)
+    short = check_unified(launch.file_bytes, gpus, site.devices, site.residents)
     if short is not None and freedom is not None:
         raise Refused(Failure(short))
-    mode = tensor_mode(launch.plan, line, launch.model, hardware, _asked(launch, line))
-    search = _search(launch, mode.line, hardware)
     most: Freedom = "offloaded" if request.pool.offload == "allow" else "shrunk"
     within = most if freedom is None or (freedom, most) == ("offloaded", "shrunk") else freedom
-    choice = mode.choice(within) if mode.is_on else search.find(within)
+    tried = _tried(launch, line, hardware, within)
+    if line.draft is not None and gpus and within == most:
+        tried = _weighed(tried, hardware, within)
     if site.are_all_taken(gpus):
-        choice = None  # a server that serves another is waited for, not done without (MN-08)
-    if choice is None:
-        tried = search.best_try()
-        ways = _remedies(search, tried, launch, mode.line) if within == most else ()
-        reason = does_not_fit(tried.fit, ways, site.devices, site.residents)
-        if freedom is not None:
-            raise Refused(Failure(reason))
-        return _finished(launch, site, replace(tried, fit=replace(tried.fit, remedies=ways)), mode, (reason,))
+        tried = replace(tried, choice=None)  # a server that serves another is waited for (MN-08)
+    if tried.choice is None:
+        return _without_place(tried, site, freedom, is_last=within == most)
+    return _with_place(tried, tried.choice, site, hardware, short)
+
+
+def _tried(launch: Launch, line: LineSettings, hardware: Hardware, within: Freedom) -> _Tried:
+    withheld = launch.facts.withheld.tensor
+    mode = tensor_mode(launch.plan, line, launch.model, hardware, _asked(launch, line), withheld=withheld)
+    search = _search(launch, mode.line, hardware)
+    return _Tried(launch, mode, search, mode.choice(within) if mode.is_on else search.find(within))
+
+
+def _weighed(tried: _Tried, hardware: Hardware, within: Freedom) -> _Tried:
+    """Without drafting, where that would push layers into host memory and nobody insists on it."""
+    launch, choice = tried.launch, tried.choice
+    if choice is not None and choice.is_whole:
+        return tried
+    bare = replace(tried.mode.line, draft=None, cache=replace(tried.mode.line.cache, drafted=0))
+    plain = _search(launch, bare, hardware).find(within)
+    if plain is None or not is_displaced(choice, plain):
+        return tried
+    is_kept = not gives_way(launch.plan)
+    why = draft_displaces_layers(choice, plain, is_kept=is_kept)
+    if is_kept:
+        spec = replace(launch.plan.spec, notes=(*launch.plan.spec.notes, why))
+        return replace(tried, launch=replace(launch, plan=replace(launch.plan, spec=spec)))
+    plan, facts = undrafted(launch.plan, launch.facts, why)
+    other = replace(
+        launch, plan=plan, facts=facts, model=replace(launch.model, drafter=None, drafter_bytes=0)
+    )
+    return _tried(other, line_of(plan), hardware, within)
+
+
+def _without_place(tried: _Tried, site: Site, freedom: Freedom | None, *, is_last: bool) -> LaunchPlan:
+    """Refused, or shown with what it lacks where `freedom` is None."""
+    best = tried.search.best_try()
+    ways = _remedies(tried.search, best, tried.launch, tried.mode.line) if is_last else ()
+    reason = does_not_fit(best.fit, ways, site.devices, site.residents)
+    if freedom is not None:
+        raise Refused(Failure(reason))
+    best = replace(best, fit=replace(best.fit, remedies=ways))
+    return _finished(tried.launch, site, best, tried.mode, (reason,))
+
+
+def _with_place(
+    tried: _Tried, choice: Choice, site: Site, hardware: Hardware, short: Reason | None
+) -> LaunchPlan:
+    launch, mode, search = tried.launch, tried.mode, tried.search
     choice, limit = limited(choice, mode.line, launch.plan, hardware, holdings(site.residents))
     told = (*_differences(choice, search, launch, hardware), *limit, *filter(None, (short,)))
     if not choice.is_whole:
@@ -96,7 +147,7 @@ def _computed(launch: Launch, site: Site, freedom: Freedom | None, line: LineSet
 
 def _search(launch: Launch, line: LineSettings, hardware: Hardware) -> Search:
     """The search on this hardware, with what it has tried already."""
-    key = (line.cache, repr(hardware))
+    key = (line.cache, line.draft, repr(hardware))
     found = launch.searches.get(key)
     if found is None:
         if len(launch.searches) >= MOST_SEARCHES:

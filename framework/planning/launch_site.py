@@ -33,6 +33,11 @@ class Launch:
     searches: dict[Hashable, Search] = field(default_factory=dict, compare=False, repr=False)
     """Searches of before, by what they were about: a decision asks for many places on the same devices."""
 
+    @property
+    def file_bytes(self) -> int:
+        """Files of the model and of what is loaded beside it."""
+        return self.plan.file_bytes + self.model.projector_bytes + self.model.drafter_bytes
+
 
 @dataclass(frozen=True)
 class Site:

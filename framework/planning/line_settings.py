@@ -17,14 +17,13 @@ from framework.engines.args import (
     TRUE_WORDS,
     V_TYPE_FLAGS,
     flash_attention,
-    values_of,
 )
+from framework.planning.line_drafting import draft_plan, drafter_file, longest_draft
+from framework.planning.line_reader import VARIABLE, WHOLE_NUMBER, LineReader
 from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
 from framework.planning.memory.settings import BATCH, DRAFT_DEPTH, MICRO_BATCH
+from framework.values.plan import LaunchPlan
 
-VARIABLE = "LLAMA_ARG_"
-NEGATED_VARIABLE = "LLAMA_ARG_NO_"
-WHOLE_NUMBER = re.compile(r"-?[0-9]{1,12}")
 UNSIGNED_32 = 2**32
 MIB = 1 << 20
 # The engine's own, where --fit-ctx and --fit-target are not on the line.
@@ -37,22 +36,8 @@ NO_DEVICE = "none"
 UNPLANNED_FLAGS = ("-ot", "--override-tensor")
 UNPLANNED_SPLITS = frozenset({"tensor"})
 BY_ROWS = "row"
-HEAD_TYPE = "draft-mtp"
-NO_SPECULATION = "none"
-# Types of speculation, the flag of their longest draft, and what that is by default.
-DRAFTS: Mapping[str, tuple[str | None, int]] = {
-    "ngram-mod": ("--spec-ngram-mod-n-max", 64),
-    "ngram-simple": ("--spec-ngram-simple-size-m", 48),
-    "ngram-map-k": ("--spec-ngram-map-k-size-m", 48),
-    "ngram-map-k4v": ("--spec-ngram-map-k4v-size-m", 48),
-    "ngram-cache": (None, 8),
-    "draft-simple": ("--spec-draft-n-max", DRAFT_DEPTH),
-    "draft-mtp": ("--spec-draft-n-max", DRAFT_DEPTH),
-    "draft-eagle3": ("--spec-draft-n-max", DRAFT_DEPTH),
-    "draft-dflash": ("--spec-draft-n-max", DRAFT_DEPTH),
-}
-# Logits of more than a batch are never reserved.
-LONGEST_DRAFT = 1 << 16
+# Builds from before the flags were renamed draft deeper unless told otherwise (05 §7.9).
+LEGACY_DEPTH_FLAG, LEGACY_DEPTH = "--draft-max", 16
 EVERY_LAYER = 1 << 16
 """More than any model has: as a number of layers whose experts stay in host memory it means all."""
 
@@ -78,9 +63,9 @@ class LineSettings:
     """`host:port` of remote servers that the engine connects to, in the order in which it counts them."""
     projector: str | None = None
     draft: DraftPlan | None = None
-    """An embedded head that drafts."""
+    """An embedded head or a separate drafter, on the line with what it takes."""
     drafter: str | None = None
-    """File of a separate drafter."""
+    """File of a separate drafter; None also for one that the engine gets from a hub."""
     row_main: int | None = None
     """Weights are cut by rows, and this GPU does the rest; None where layers are divided."""
     unplanned: str | None = None
@@ -129,18 +114,26 @@ def _owns(flags: Mapping[str, str], args: Sequence[str], env: Mapping[str, str])
     return any(token in flags for token in args) or any(VARIABLE + name in env for name in flags.values())
 
 
-def read_line(argv: Sequence[str], env: Mapping[str, str]) -> LineSettings:
-    """The settings of a line. A variable counts only where no flag says the same."""
-    line = _Line(argv, env)
+def line_of(plan: LaunchPlan) -> LineSettings:
+    """The settings of the line of a plan, with the defaults of its engine."""
+    is_legacy = plan.caps.depth_flag == LEGACY_DEPTH_FLAG
+    return read_line(plan.argv, plan.env, usual_depth=LEGACY_DEPTH if is_legacy else DRAFT_DEPTH)
+
+
+def read_line(argv: Sequence[str], env: Mapping[str, str], *, usual_depth: int = DRAFT_DEPTH) -> LineSettings:
+    """The settings of a line. A variable counts only where no flag says the same.
+
+    `usual_depth` is what the engine drafts at once where the line does not say.
+    """
+    line = LineReader(argv, env)
     context = line.number(("-c", "--ctx-size"), "CTX_SIZE")
     slots = max(1, line.number(("-np", "--parallel"), "N_PARALLEL") or 1)
     fits = line.value(("-fit", "--fit"), "FIT") in TRUE_WORDS
     offload, fixed = _offload(line)
     by_rows = _split_mode(line) == BY_ROWS
     least = line.number(("-fitc", "--fit-ctx"), "FIT_CTX")
-    drafter = line.value(("-md", "--model-draft", "--spec-draft-model"), "SPEC_DRAFT_MODEL")
     return LineSettings(
-        cache=_cache(line, max(0, context or 0), slots),
+        cache=_cache(line, max(0, context or 0), slots, usual_depth),
         offload=offload,
         host=_host(line),
         may_shorten=fits and context is None and not by_rows,
@@ -150,14 +143,14 @@ def read_line(argv: Sequence[str], env: Mapping[str, str]) -> LineSettings:
         devices=_devices(line),
         servers=tuple(name for name in (line.value(("--rpc",), "RPC") or "").split(",") if name),
         projector=line.value(("-mm", "--mmproj"), "MMPROJ"),
-        draft=_head(line),
-        drafter=drafter,
+        draft=draft_plan(line, usual_depth),
+        drafter=drafter_file(line),
         row_main=max(0, line.number(("-mg", "--main-gpu"), "MAIN_GPU") or 0) if by_rows else None,
         unplanned=_unplanned(line),
     )
 
 
-def _cache(line: _Line, context: int, slots: int) -> CacheSettings:
+def _cache(line: LineReader, context: int, slots: int, usual_depth: int) -> CacheSettings:
     batch, ubatch = _batch(line)
     whole_window = line.has("--swa-full") or line.variable("SWA_FULL") in TRUE_WORDS
     embedding = ("--embedding", "--embeddings", "--rerank", "--reranking")
@@ -175,20 +168,20 @@ def _cache(line: _Line, context: int, slots: int) -> CacheSettings:
         ubatch=ubatch,
         flash_attention=_flash(line),
         kv_on_gpu=line.switch(("-kvo", "--kv-offload"), ("-nkvo", "--no-kv-offload"), "KV_OFFLOAD"),
-        drafted=_drafted(line),
+        drafted=longest_draft(line, usual_depth),
         embeddings=line.has(*embedding) or bool(by_variable),
         repack=line.switch(("--repack",), ("-nr", "--no-repack"), "REPACK"),
     )
 
 
-def _flash(line: _Line) -> bool:
+def _flash(line: LineReader) -> bool:
     """`auto` comes to on wherever the engine was seen."""
     default = "on" if line.has(*FLASH_FLAGS) else line.variable("FLASH_ATTN")
     word = flash_attention(line.argv, default)
     return word not in FALSE_WORDS
 
 
-def _batch(line: _Line) -> tuple[int, int]:
+def _batch(line: LineReader) -> tuple[int, int]:
     """03 §2.9: unsigned, and a micro-batch of 0 is the whole batch."""
     batch = line.number(("-b", "--batch-size"), "BATCH")
     ubatch = line.number(("-ub", "--ubatch-size"), "UBATCH")
@@ -201,7 +194,7 @@ def _cache_type(text: str | None) -> str:
     return (text or "").strip().lower() or "f16"
 
 
-def _offload(line: _Line) -> tuple[Offload, bool]:
+def _offload(line: LineReader) -> tuple[Offload, bool]:
     """Layers, experts and shares on the line, and whether any of them binds the fit step."""
     word = line.value(("-ngl", "--gpu-layers", "--n-gpu-layers"), "N_GPU_LAYERS") or "auto"
     layers = int(word) if WHOLE_NUMBER.fullmatch(word) else -1
@@ -214,7 +207,7 @@ def _offload(line: _Line) -> tuple[Offload, bool]:
     return offload, bool(is_fixed or experts or split)
 
 
-def _margin_bytes(line: _Line) -> int:
+def _margin_bytes(line: LineReader) -> int:
     """The largest of the margins, where there is one for each device."""
     text = line.value(("-fitt", "--fit-target"), "FIT_TARGET") or ""
     margins = [int(part) * MIB for part in text.split(",") if WHOLE_NUMBER.fullmatch(part)]
@@ -229,7 +222,7 @@ def _shares(text: str) -> tuple[float, ...]:
     return tuple(share if 0 < share < UNSIGNED_32 else 0.0 for share in shares)
 
 
-def _host(line: _Line) -> HostSettings:
+def _host(line: LineReader) -> HostSettings:
     """A prompt cache without a limit (-1) is planned as the usual one: nothing says where it ends."""
     usual = HostSettings()
     cache_mib = line.number(("-cram", "--cache-ram"), "CACHE_RAM")
@@ -244,77 +237,19 @@ def _host(line: _Line) -> HostSettings:
     )
 
 
-def _devices(line: _Line) -> tuple[str, ...] | None:
+def _devices(line: LineReader) -> tuple[str, ...] | None:
     text = line.value(("-dev", "--device"), "DEVICE")
     if text is None:
         return None
     return tuple(name for name in text.split(",") if name and name.lower() != NO_DEVICE)
 
 
-def _speculations(line: _Line) -> set[str]:
-    """Types of speculation, which add up over flags and variable; one value with `none` is none (15 §3)."""
-    named = [*values_of(line.argv, ("--spec-type",)), line.variable("SPEC_TYPE")]
-    lists = [text.split(",") for text in named]
-    types = {name for names in lists if NO_SPECULATION not in names for name in names if name}
-    return types | {"ngram-mod"} if line.has("--spec-default") else types
-
-
-def _drafted(line: _Line) -> int:
-    """The longest draft of all types of speculation on the line."""
-    lengths = [0]
-    for name in _speculations(line):
-        flag, length = DRAFTS.get(name, (None, 0))
-        asked = line.number((flag,), "") if flag else None
-        lengths.append(length if asked is None else max(0, asked))
-    return min(max(lengths), LONGEST_DRAFT)
-
-
-def _head(line: _Line) -> DraftPlan | None:
-    if HEAD_TYPE not in _speculations(line):
-        return None
-    depth = line.number(("--spec-draft-n-max",), "SPEC_DRAFT_N_MAX")
-    return DraftPlan("head", DRAFT_DEPTH if depth is None else max(0, depth))
-
-
-def _unplanned(line: _Line) -> str | None:
+def _unplanned(line: LineReader) -> str | None:
     if line.has(*UNPLANNED_FLAGS) or line.variable("OVERRIDE_TENSOR"):
         return "--override-tensor"
     split = _split_mode(line)
     return f"--split-mode {split}" if split in UNPLANNED_SPLITS else None
 
 
-def _split_mode(line: _Line) -> str | None:
+def _split_mode(line: LineReader) -> str | None:
     return line.value(("-sm", "--split-mode"), "SPLIT_MODE")
-
-
-@dataclass(frozen=True)
-class _Line:
-    """Flags over variables, the last occurrence over the others, as the engine reads them (03 §2.1)."""
-
-    argv: Sequence[str]
-    env: Mapping[str, str]
-
-    def has(self, *flags: str) -> bool:
-        return any(flag in self.argv for flag in flags)
-
-    def variable(self, name: str) -> str:
-        return self.env.get(VARIABLE + name, "")
-
-    def value(self, flags: Sequence[str], variable: str) -> str | None:
-        found = [value for value in values_of(self.argv, flags) if value]
-        return found[-1] if found else self.variable(variable) or None
-
-    def number(self, flags: Sequence[str], variable: str) -> int | None:
-        found = [value for value in values_of(self.argv, flags) if WHOLE_NUMBER.fullmatch(value)]
-        text = found[-1] if found else self.variable(variable)
-        return int(text) if WHOLE_NUMBER.fullmatch(text) else None
-
-    def switch(self, on: Sequence[str], off: Sequence[str], variable: str, *, default: bool = True) -> bool:
-        state = default
-        if self.variable(variable) in TRUE_WORDS:
-            state = True
-        elif self.variable(variable) in FALSE_WORDS or NEGATED_VARIABLE + variable in self.env:
-            state = False
-        for token in self.argv:
-            state = token in on or (state and token not in off)
-        return state

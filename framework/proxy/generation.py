@@ -190,6 +190,8 @@ async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, clock: Generatio
         if not chunk:
             break
     if state.complete:
+        # Of several choices the times are those of the last one, which shared the engine with the others.
+        lease.timings = state.timings if len(state.finish) <= 1 else None
         return
     if not state.opened:
         raise UpstreamLost("early_end", "the stream ended before it brought anything")

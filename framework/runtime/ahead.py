@@ -5,21 +5,86 @@ Called by runtime.planner when a hub source is to be measured before any gigabyt
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from framework.models.companions import choose_projector
+from framework.models.companions import choose_drafter, choose_projector
 from framework.models.file_names import label
-from framework.models.hub.facts import RemoteModel, ResolvedSource, source_text
+from framework.models.hub.companion import not_fetched
+from framework.models.hub.facts import RemoteModel, RepoFile, ResolvedSource, source_text
 from framework.models.hub.places import SNAPSHOTS, canonical_repo, repo_folder
+from framework.models.hub.sources import HubSources
 from framework.models.variants import complete_sets
 from framework.planning.memory import Variant
+from framework.runtime.fetching import has_drafter_of_its_own, local_files, named_drafter
 from framework.values.plan import FitPlan, LaunchPlan, Section
-from framework.values.reason import Reason
+from framework.values.reason import Reason, Refused
+from framework.values.request import ModelRequest, ModelSource
 from framework.values.units_text import size
 
 # The largest ones that help; a repository may have thirty.
 MOST_VARIANTS = 3
+
+
+@dataclass(frozen=True)
+class Remotes:
+    """What of a launch is not downloaded, as its headers tell."""
+
+    model: RemoteModel | None = None
+    drafter: RemoteModel | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is missing."""
+        return self.model is not None or self.drafter is not None
+
+    @cached_property
+    def smaller_variants(self) -> tuple[Variant, ...]:
+        """Other quantisations of the model's repository that are smaller, the largest first."""
+        return () if self.model is None else smaller_variants(self.model)
+
+    @cached_property
+    def projector(self) -> RepoFile | None:
+        """The projector that would be fetched with the model; None where its repository has none."""
+        name = None if self.model is None else choose_projector(self.model.listing.paths)
+        return None if self.model is None or name is None else self.model.listing.file(name)
+
+    @property
+    def projector_bytes(self) -> int:
+        """Its size, 0 where there is none."""
+        return (self.projector.size_bytes or 0) if self.projector is not None else 0
+
+
+ALL_HERE = Remotes()
+
+
+async def find_ahead(
+    sources: HubSources, request: ModelRequest, headers_dir: Path
+) -> tuple[ResolvedSource, Remotes]:
+    """The files of a launch, those that are not here as files of holes. Raises Refused for the model."""
+    model: RemoteModel | None = None
+    try:
+        found = await asyncio.to_thread(local_files, sources, request)
+    except Refused:
+        if request.source.repo is None:
+            raise
+        model = await sources.fetch_headers(request.source, headers_dir)
+        found = stand_in_source(model)
+    drafter = _drafter_to_fetch(request, found, model)
+    if drafter is None:
+        return found, Remotes(model)
+    here = await asyncio.to_thread(sources.find_local, drafter)
+    if here is not None:
+        return replace(found, drafter=here.main, drafter_notes=here.notes), Remotes(model)
+    try:
+        remote = await sources.fetch_headers(drafter, headers_dir)
+    except Refused as refusal:
+        reason = not_fetched("drafter", source_text(drafter), refusal.failure, drafter.repo)
+        return replace(found, drafter_notes=(reason,)), Remotes(model)
+    return replace(found, drafter=remote.stand_ins[0], drafter_notes=()), Remotes(model, remote)
 
 
 def stand_in_source(remote: RemoteModel) -> ResolvedSource:
@@ -41,31 +106,49 @@ def smaller_variants(remote: RemoteModel) -> tuple[Variant, ...]:
     return tuple(sorted(smaller, key=lambda variant: -variant.bytes))
 
 
-def projector_bytes(remote: RemoteModel) -> int:
-    """Size of the projector that would be fetched with the model; 0 where the repository has none."""
-    name = choose_projector(remote.listing.paths)
-    found = remote.listing.file(name) if name is not None else None
-    return (found.size_bytes or 0) if found is not None else 0
+def as_downloaded(plan: LaunchPlan, remotes: Remotes, cache: Path) -> LaunchPlan:
+    """The plan with the paths that the files will have, and the reasons that they are not there yet."""
+    future = {str(remote.stand_ins[0]): str(_future(remote, cache)) for remote in _each(remotes)}
 
+    def named(tokens: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(future.get(token, token) for token in tokens)
 
-def as_downloaded(plan: LaunchPlan, remote: RemoteModel, cache: Path) -> LaunchPlan:
-    """The plan with the paths that the files will have, and the reason that they are not there yet."""
-    repo = repo_folder(canonical_repo(cache, remote.listing.repo))
-    main = cache / repo / SNAPSHOTS / remote.listing.revision / remote.paths[0]
-    stand_in = str(remote.stand_ins[0])
+    def renamed(section: Section) -> Section:
+        return replace(section, tokens=named(section.tokens))
 
-    def named(section: Section) -> Section:
-        tokens = (str(main) if token == stand_in else token for token in section.tokens)
-        return replace(section, tokens=tuple(tokens))
-
-    return replace(
+    spec, model = plan.spec, remotes.model
+    drafter = None if spec.drafter is None else future.get(spec.drafter, spec.drafter)
+    plan = replace(
         plan,
-        main_gguf=main,
-        file_bytes=remote.total_bytes,
-        sections=tuple(map(named, plan.sections)),
-        fit=_few_variants(plan.fit),
-        reasons=(_headers_only(plan, remote), *plan.reasons),
+        sections=tuple(map(renamed, plan.sections)),
+        spec=replace(spec, block=named(spec.block), drafter=drafter),
+        reasons=(*_headers_only(plan, remotes), *plan.reasons),
     )
+    if model is None:
+        return plan
+    main = _future(model, cache)
+    return replace(plan, main_gguf=main, file_bytes=model.total_bytes, fit=_few_variants(plan.fit))
+
+
+def _drafter_to_fetch(
+    request: ModelRequest, found: ResolvedSource, model: RemoteModel | None
+) -> ModelSource | None:
+    """The drafter that a start would fetch; of a model that is here its repository is not asked."""
+    if found.drafter is not None:
+        return None
+    if model is None or not has_drafter_of_its_own(request):
+        return named_drafter(request)
+    name = choose_drafter(model.listing.paths)
+    return None if name is None else ModelSource(repo=model.listing.repo, file=name)
+
+
+def _each(remotes: Remotes) -> Iterator[RemoteModel]:
+    return (remote for remote in (remotes.model, remotes.drafter) if remote is not None)
+
+
+def _future(remote: RemoteModel, cache: Path) -> Path:
+    repo = repo_folder(canonical_repo(cache, remote.listing.repo))
+    return cache / repo / SNAPSHOTS / remote.listing.revision / remote.paths[0]
 
 
 def _few_variants(fit: FitPlan) -> FitPlan:
@@ -74,13 +157,23 @@ def _few_variants(fit: FitPlan) -> FitPlan:
     return replace(fit, remedies=kept)
 
 
-def _headers_only(plan: LaunchPlan, remote: RemoteModel) -> Reason:
-    fetched = f"but {size(remote.fetched_bytes)} of headers" if remote.fetched_bytes else "now"
-    known = "" if remote.fetched_bytes else "; its headers were known"
-    return Reason(
-        "headers_only",
-        f"Nothing of {source_text(remote.source)} was downloaded {fetched}{known};"
-        f" the model has {size(remote.total_bytes)}.",
-        f"`paddock pull {plan.request.id}` downloads it.",
-        evidence={"fetched_bytes": remote.fetched_bytes, "total_bytes": remote.total_bytes},
-    )
+def _headers_only(plan: LaunchPlan, remotes: Remotes) -> Iterator[Reason]:
+    """One reason for each source; the projector comes with the model."""
+    eyes = remotes.projector if plan.request.projector == "auto" else None
+    for remote in _each(remotes):
+        is_model = remote is remotes.model
+        fetched = f"but {size(remote.fetched_bytes)} of headers" if remote.fetched_bytes else "now"
+        known = "" if remote.fetched_bytes else "; its headers were known"
+        beside = f", its projector {eyes.path} {size(eyes.size_bytes or 0)}" if is_model and eyes else ""
+        yield Reason(
+            "headers_only",
+            f"Nothing of {source_text(remote.source)} was downloaded {fetched}{known};"
+            f" the {'model' if is_model else 'drafter'} has {size(remote.total_bytes)}{beside}.",
+            f"`paddock pull {plan.request.id}` downloads it.",
+            evidence={
+                "fetched_bytes": remote.fetched_bytes,
+                "total_bytes": remote.total_bytes,
+                "projector_bytes": (eyes.size_bytes or 0) if is_model and eyes else 0,
+                "drafts": not is_model,
+            },
+        )

@@ -1,4 +1,4 @@
-"""Small calls to a running engine: health, properties, slots (06 §9-10, 13 §5).
+"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 13 §5).
 
 Ambient proxy settings are ignored, answers are bounded, and every call carries the launch's key but
 `/health`, which needs none. Errors come back as None or False: a probe that fails says "unknown".
@@ -56,6 +56,13 @@ class EngineClient:
             return None
         return [slot for slot in body if isinstance(slot, dict)]
 
+    async def complete(
+        self, port: int, key: str | None, body: Mapping[str, Any], timeout_s: float
+    ) -> int | None:
+        """Status of `POST /completion`, None for no answer."""
+        status, _ = await self._ask("POST", port, "/completion", auth_headers(key), timeout_s, body)
+        return status
+
     async def close(self) -> None:
         """Close the session; the client is not used again."""
         if self._session is not None:
@@ -64,13 +71,25 @@ class EngineClient:
     async def _get(
         self, port: int, path: str, headers: Mapping[str, str], timeout_s: float
     ) -> tuple[int | None, Any]:
+        return await self._ask("GET", port, path, headers, timeout_s)
+
+    async def _ask(
+        self,
+        method: str,
+        port: int,
+        path: str,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[int | None, Any]:
         if self._session is None:
             # Probes must not hold connections: an idle one would keep a server from ending cleanly.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
             self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
         try:
             async with asyncio.timeout(timeout_s):
-                async with self._session.get(base_url(port) + path, headers=headers) as answer:
+                url = base_url(port) + path
+                async with self._session.request(method, url, headers=headers, json=body) as answer:
                     raw = await answer.content.read(ANSWER_LIMIT_BYTES + 1)
                     while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
                         raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from framework.hardware.membership import members
 from framework.runtime.child import KILL_WAIT_S
+from framework.runtime.drafter_watch import DrafterWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
@@ -21,7 +22,9 @@ from framework.runtime.pool_views import Seen, pool_view, waiting_view
 from framework.runtime.sampler import Sampler
 from framework.runtime.second_look import failed_replicas, memory_came_free, retry_if_changed
 from framework.runtime.shop import Shop
+from framework.runtime.stuck_slots import StuckSlots
 from framework.runtime.supervisor import Supervisor
+from framework.runtime.yield_care import care
 from framework.telemetry.changes import Changes
 from framework.values.action import ModelAction, StopMode
 from framework.values.event import Event
@@ -52,6 +55,8 @@ class Fleet:
         self._returns_seen = 0
         self._memory_tried_s = time.monotonic()
         self._sampler = Sampler(self._instances, shop.client, changes)
+        self._drafters = DrafterWatch(self._instances, shop)
+        self.stuck = StuckSlots()
 
     # Reading
 
@@ -169,8 +174,8 @@ class Fleet:
     # Life
 
     async def run(self) -> None:
-        """Idle stops, samples, second looks at failed files, removals; until cancelled."""
-        parts = (self._sampler.run(), self._look_at_failed())
+        """Idle stops, samples, second looks at failed files and for drafters, removals; until cancelled."""
+        parts = (self._sampler.run(), self._drafters.run(), self._look_at_failed())
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             while True:
@@ -193,6 +198,7 @@ class Fleet:
                 instance.running.child.signal_kill()
         await self._settled(supervisors, KILL_WAIT_S)
         for supervisor in supervisors:
+            supervisor.watch.save()
             for replica in supervisor.replicas:
                 replica.log.end()
 
@@ -212,12 +218,17 @@ class Fleet:
             self._memory_tried_s = now if is_due else self._memory_tried_s
             for supervisor in by_priority(self._supervisors.values()):
                 memory_came_free(supervisor, failed=is_due)
+        for instance in self._instances():
+            if (reason := self.stuck.look(instance)) is not None:
+                instance.end_for(reason)
         for model_id, supervisor in tuple(self._supervisors.items()):
             try:
                 supervisor.tick(now)
+                care(supervisor, self._shop.events, now)
             except Exception:
                 log.exception("tick of %s failed", model_id)
             if supervisor.gone:
+                supervisor.watch.save()
                 del self._supervisors[model_id]
                 self.changes.mark()
 

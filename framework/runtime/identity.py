@@ -21,13 +21,15 @@ def file_id(path: Path) -> FileId | None:
 
 
 def files_identity(request: ModelRequest, plan: LaunchPlan | None) -> FilesIdentity:
-    """Main file, projector, adapters, then the engine binary.
+    """Main file, projector, the drafter that is named, adapters, then the engine binary.
 
     Without a plan the main file's folder as well: a shard that was missing arrives there.
     """
     main = request.source.path or (plan.main_gguf if plan is not None else None)
     projector = plan.projector if plan is not None else request.projector
-    paths = [main, None if projector == "auto" else projector, *(path for path, _ in request.adapters)]
+    drafter = request.spec.drafter.path if request.spec.drafter is not None else None
+    adapters = (path for path, _ in request.adapters)
+    paths = [main, None if projector == "auto" else projector, drafter, *adapters]
     if plan is None and main is not None:
         paths.append(main.parent)
     if plan is not None:

@@ -13,15 +13,19 @@ from typing import Any
 
 from framework.models.hub.facts import ResolvedSource
 from framework.models.progress import ResidentMark, load_progress, resident_bytes
+from framework.planning.speculation.profit import inactive
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
 from framework.runtime.lease import Lease, RevokeCode
+from framework.runtime.speed_keys import drafting_of
+from framework.runtime.speed_meter import SpeedMeter
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot, State
 from framework.values.naming import instance_file_name, instance_name
-from framework.values.plan import LaunchPlan, LaunchResult
+from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, LaunchResult, Withheld
 from framework.values.reason import Reason
 from framework.values.request import LiveSettings, ModelRequest, PoolLimits
+from framework.values.spec_yield import AnswerSpeed
 
 WITHOUT_PROCESS = frozenset({State.STOPPED, State.FAILED, State.BACKOFF, State.PENDING})
 TRANSITIONS: Mapping[State, frozenset[State]] = {
@@ -52,6 +56,11 @@ class IllegalTransition(Exception):
 class Instance:
     """One process lifetime. `request` is what it was started with, its `live` part the newest one."""
 
+    withheld: Withheld = NOTHING_WITHHELD
+    """What it is planned without."""
+    ended_for: Reason | None = None
+    """Why its process was ended by us although nobody asked for that."""
+
     def __init__(
         self,
         request: ModelRequest,
@@ -61,8 +70,10 @@ class Instance:
         events: EventLog,
         restarts: int,
         on_idle: Callable[[Instance], None],
+        on_answer: Callable[[AnswerSpeed], None] = lambda _: None,
     ) -> None:
-        """`on_idle` is called when the last of its leases was given back."""
+        """`on_idle` is called when the last of its leases was given back, `on_answer` for each answer whose
+        speed is known."""
         self.request = request
         self.replica = replica
         self.generation = generation
@@ -92,6 +103,10 @@ class Instance:
         self.generation_tokens_per_s: float | None = None
         self._events = events
         self._on_idle = on_idle
+        self._on_answer = on_answer
+        self.meter = SpeedMeter()
+        """What it drafts and how fast it answers; its log's lines are to be shown to it while it is ready."""
+        self._inactive: Reason | None = None
         self._ready_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
@@ -105,6 +120,7 @@ class Instance:
         self.since, self.changed_s = utc_now(), time.monotonic()
         if new is State.READY and self._ready_s is None:
             self._ready_s = self.changed_s
+            self._begin_measuring()
         if new in (State.STOPPED, State.FAILED, State.BACKOFF):
             self.slots, self.sampled_s = (), None
             self.prompt_tokens_per_s = self.generation_tokens_per_s = None
@@ -115,6 +131,11 @@ class Instance:
             replica=self.replica,
             data={"instance": self.name, "from": str(old), "to": str(new), "cause": cause},
         )
+
+    def _begin_measuring(self) -> None:
+        if self.plan is not None and self.result is not None:
+            self.meter.drafting = drafting_of(self.plan, self.result, self.changed_s)
+            self.meter.slots = self.result.slots
 
     def update_live(self, live: LiveSettings) -> None:
         """New live settings, effective at once."""
@@ -133,6 +154,12 @@ class Instance:
     def process_alive(self) -> bool:
         """Whether a process of this instance exists."""
         return self.running is not None and self.running.child.alive
+
+    def end_for(self, reason: Reason) -> None:
+        """Kill the process because it does harm; what follows is what follows a crash."""
+        if self.running is not None:
+            self.ended_for = reason
+            self.running.child.signal_kill()
 
     async def exit_seen(self, timeout_s: float) -> bool:
         """Whether its process is over, waiting so long for it; what follows an exit has run when it is."""
@@ -179,6 +206,7 @@ class Instance:
             on_release=self._released,
         )
         self.leases.add(lease)
+        self.meter.opened(lease, time.monotonic())
         self._idle.clear()
         return lease
 
@@ -203,11 +231,30 @@ class Instance:
 
     def _released(self, lease: Lease) -> None:
         self.leases.discard(lease)
+        if (speed := self.meter.closed(lease, time.monotonic())) is not None:
+            self._look_at_drafting()
+            self._on_answer(speed)
         if not self.leases:
             self.idle_since_s = time.monotonic()
             self._idle.set()
             self._on_idle(self)
         self._events.touch()
+
+    def _look_at_drafting(self) -> None:
+        """Say when what was started to draft never does, and take it back when it does after all."""
+        result, totals = self.result, self.meter.totals
+        if result is None:
+            return
+        if self._inactive is None and result.speculation_reason is None:
+            self._inactive = reason = inactive(result.speculation, totals)
+            if reason is not None:
+                self.result = replace(result, speculation_reason=reason)
+                self._events.record(
+                    "degraded", reason.message, model=self.request.id, replica=self.replica, reason=reason
+                )
+        elif self._inactive is not None and totals.drafted:
+            self._inactive = None
+            self.result = replace(result, speculation_reason=None)
 
     # What readers see
 
@@ -262,4 +309,5 @@ class Instance:
             prompt_tokens_per_s=self.prompt_tokens_per_s,
             generation_tokens_per_s=self.generation_tokens_per_s,
             retry_in_s=self.rest_s if self.state is State.BACKOFF else None,
+            speculation=self.meter.totals,
         )

@@ -1,8 +1,7 @@
 """The recovery ladder: try, change one thing, try again, or give up with a class (06 §12).
 
-Rungs so far: S (start), P (another port), U (drop a section whose flag the build refuses), then R6
-(classify). Changes accumulate: each rung starts from the last attempted line (06 §12.1).
-Called by runtime.replica; a cancelled climb leaves no process behind.
+What is changed is decided in runtime.rungs; here attempts are made and bounded. Called by runtime.starting; a
+cancelled climb leaves no process behind.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,16 +18,20 @@ from framework.engines.child_env import spawn_environment
 from framework.engines.command_line import fill_line
 from framework.engines.redaction import redact_argv
 from framework.runtime import launch
-from framework.runtime.failures import Outcome, StartEnd, classify, port_was_taken, rejected_flag
+from framework.runtime.attempts import LABELS
+from framework.runtime.decode_probe import can_decode, needs_probe
+from framework.runtime.failures import classify
 from framework.runtime.launch import Answer, Running, Site
+from framework.runtime.port_holder import port_holder
 from framework.runtime.readback import read_back
 from framework.runtime.remote_devices import missing_servers
+from framework.runtime.rungs import Trial, next_trial, tensor_abort
+from framework.runtime.start_end import Outcome, StartEnd
 from framework.runtime.start_notes import start_notes
-from framework.values.plan import Attempt, LaunchPlan, LaunchResult, Section
-from framework.values.reason import Failure, Reason
+from framework.runtime.start_signs import port_was_taken
+from framework.values.plan import Attempt, LaunchPlan, LaunchResult
+from framework.values.reason import Failure
 
-PORT_TRIES = 3
-FLAG_TRIES = 2
 KEY_BYTES = 32
 # 06 §12.8: however the rungs fall, one launch takes at most this many load time-outs.
 TIMEOUTS_PER_LAUNCH = 3
@@ -43,17 +46,26 @@ class Climb:
 
 
 @dataclass
-class Progress:
-    """What a climb has used up so far."""
+class Tries:
+    """What one launch has used up, over all the plans that it took."""
 
-    sections: tuple[Section, ...]
-    rung: str = "S"
-    port_tries: int = 0
-    flag_tries: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
+    spent_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An attempt that was spawned."""
+
+    argv: list[str]
+    log_name: str
+    running: Running
+    lines: Callable[[], list[str]]
+    """What it has printed so far; what an earlier one said is no cause of its end."""
 
 
 class Ladder:
-    """One launch of one plan."""
+    """One plan of one launch."""
 
     def __init__(
         self,
@@ -66,9 +78,12 @@ class Ladder:
         on_spawn: Callable[[Running], None],
         on_attempt: Callable[[Attempt], None],
         on_survivors: Callable[[tuple[int, ...]], None],
+        tries: Tries | None = None,
+        rung: str = "S",
     ) -> None:
-        """`on_survivors` is given the processes that outlived the end of an attempt."""
-        self._plan = plan
+        """`on_survivors` is given the processes that outlived the end of an attempt. `rung` is what made an
+        earlier plan of this launch into this one, and `tries` what that took."""
+        self._first = Trial(plan, rung)
         self._site = site
         self._log_stem = log_stem
         self._mark = mark
@@ -76,155 +91,153 @@ class Ladder:
         self._on_spawn = on_spawn
         self._on_attempt = on_attempt
         self._on_survivors = on_survivors
-        self._attempts: list[Attempt] = []
-        self._dropped: list[Reason] = []
-        self._began = time.monotonic()
+        self._tries = tries or Tries()
+        self._began_s = 0.0
 
     async def climb(self) -> Climb:
         """Attempts until healthy or out of rungs."""
-        progress = Progress(self._plan.sections)
+        self._began_s = time.monotonic()
+        try:
+            return await self._climb()
+        finally:
+            self._tries.spent_s += time.monotonic() - self._began_s
+
+    async def _climb(self) -> Climb:
+        trial = self._first
         while True:
-            end = await self._attempt(progress)
+            end = await self._attempt(trial)
             if isinstance(end, Climb):
                 return end
-            if not self._next_rung(progress, end):
-                return Climb(self._failed(classify(end)), None)
+            if (reason := tensor_abort(end)) is not None:
+                return Climb(self._unready("replan", trial, Failure(reason)), None)
+            following = next_trial(trial, end) if self._left_s() > 0 else None
+            if following is None:
+                return Climb(self._unready("failed", trial, classify(end)), None)
+            trial = following
 
-    async def _attempt(self, progress: Progress) -> Climb | StartEnd:
-        template = await asyncio.to_thread(self._template_file)
+    async def _attempt(self, trial: Trial) -> Climb | StartEnd:
+        made = await self._spawn(trial)
+        running = made.running
+        try:
+            self._on_spawn(running)
+            answer = await launch.wait_ready(
+                self._site, running, model_path=trial.plan.main_gguf, timeout_s=self._limit_s
+            )
+            outcome = await self._outcome(trial, made, answer)
+            if outcome == "healthy":
+                return await self._ready(trial, made, answer)
+        except BaseException:
+            self._note(trial, made, "cancelled", 0.0)
+            await self._stop(running)
+            raise
+        await self._stop(running)
+        self._note(trial, made, outcome, answer.seconds)
+        return await self._end(trial, made, outcome, answer)
+
+    async def _spawn(self, trial: Trial) -> _Made:
+        plan = trial.plan
+        template = await asyncio.to_thread(self._template_file, plan)
         port = self._site.ports.reserve()
-        key = secrets.token_urlsafe(KEY_BYTES) if self._plan.request.engine.api_key else None
-        argv = fill_line(progress.sections, port=port, template_path=template)
-        env = spawn_environment(self._plan.env, api_key=key, mark=self._mark)
-        log_name = f"{self._log_stem}-port-{port}-try{len(self._attempts) + 1}.log"
+        key = secrets.token_urlsafe(KEY_BYTES) if plan.request.engine.api_key else None
+        argv = fill_line(trial.sections, port=port, template_path=template)
+        env = spawn_environment(plan.env, api_key=key, mark=self._mark)
+        number = len(self._tries.attempts) + 1
+        log_name = f"{self._log_stem}{LABELS.get(trial.rung, '')}-port-{port}-try{number}.log"
         before = self._site.log.newest
         try:
             running = await launch.start(self._site, argv, env, port=port, key=key, log_name=log_name)
         except BaseException:
             self._site.ports.release(port)
             raise
-        try:
-            self._on_spawn(running)
-            answer = await launch.wait_ready(
-                self._site, running, model_path=self._plan.main_gguf, timeout_s=self._left_s
-            )
-            lines = self._lines(before)
-            # An engine that cannot reach a server goes on without its devices, as if they were not asked for.
-            if answer.outcome == "healthy" and not missing_servers(self._plan, lines):
-                return await self._ready(progress, running, argv, answer, log_name, lines)
-        except BaseException:
-            self._note(progress, argv, "cancelled", running, 0.0, log_name)
-            await self._stop(running)
-            raise
-        outcome: Outcome = "incomplete" if answer.outcome == "healthy" else answer.outcome
-        await self._stop(running)
-        self._note(progress, argv, outcome, running, answer.seconds, log_name)
-        # Of this attempt alone: what an earlier one said is no cause of this end.
-        return self._start_end(running, outcome, answer.seconds, log_name, self._lines(before))
+        return _Made(argv, log_name, running, lambda: [line.text for line in self._site.log.after(before)])
 
-    async def _ready(
-        self,
-        progress: Progress,
-        running: Running,
-        argv: list[str],
-        answer: Answer,
-        log_name: str,
-        lines: list[str],
-    ) -> Climb:
-        facts = await read_back(self._site.client, running, self._plan, answer.props, lines)
-        self._note(progress, argv, "healthy", running, answer.seconds, log_name)
+    async def _outcome(self, trial: Trial, made: _Made, answer: Answer) -> Outcome | Literal["healthy"]:
+        """What the attempt came to, beyond the health check."""
+        if answer.outcome != "healthy":
+            return answer.outcome
+        # An engine that cannot reach a server goes on without its devices, as if they were not asked for.
+        if missing_servers(trial.plan, made.lines()):
+            return "incomplete"
+        if not needs_probe(trial.plan) or await can_decode(self._site.client, made.running):
+            return "healthy"
+        if made.running.child.alive:
+            return "decode_failed"
+        await made.running.child.wait_output()
+        return "exited"
+
+    async def _ready(self, trial: Trial, made: _Made, answer: Answer) -> Climb:
+        lines = made.lines()
+        facts = await read_back(self._site.client, made.running, trial.plan, answer.props, lines)
+        self._note(trial, made, "healthy", answer.seconds)
         self._site.log.shrink()
+        has_media = trial.before_text_only is None
         result = replace(
             facts,
-            attempts=tuple(self._attempts),
-            degradations=(*self._dropped, *start_notes(lines), *facts.degradations),
+            attempts=tuple(self._tries.attempts),
+            degradations=(*trial.given_up, *start_notes(lines), *facts.degradations),
+            speculation_reason=trial.drafting_dropped or facts.speculation_reason,
+            vision=facts.vision and has_media,
+            audio=facts.audio and has_media,
             load_s=answer.seconds,
         )
-        return Climb(result, running)
+        return Climb(result, made.running)
 
     async def _stop(self, running: Running) -> None:
         if survivors := (await launch.stop(self._site, running)).survivors:
             self._on_survivors(survivors)
 
-    def _next_rung(self, progress: Progress, end: StartEnd) -> bool:
-        """Change the one thing that may help; False when no rung is left. Order: P, U (06 §12.2)."""
-        if time.monotonic() - self._began > TIMEOUTS_PER_LAUNCH * self._timeout_s():
-            return False
-        # P
-        if port_was_taken(end) and progress.port_tries < PORT_TRIES:
-            progress.port_tries += 1
-            progress.rung = "P"
-            return True
-        # U
-        flag = rejected_flag(end)
-        section = next((s for s in progress.sections if s.kind == "optional" and flag in s.tokens), None)
-        if flag and section and progress.flag_tries < FLAG_TRIES:
-            progress.flag_tries += 1
-            progress.rung = "U"
-            progress.sections = tuple(s for s in progress.sections if s is not section)
-            self._dropped.append(_flag_rejected(flag, section))
-            return True
-        return False
+    def _limit_s(self) -> float:
+        """Seconds that an attempt may take."""
+        return min(self._timeout_s(), self._left_s())
 
     def _left_s(self) -> float:
-        whole = TIMEOUTS_PER_LAUNCH * self._timeout_s() - (time.monotonic() - self._began)
-        return min(self._timeout_s(), whole)
+        """Seconds left of the whole launch; what is live may change them."""
+        spent_s = self._tries.spent_s + time.monotonic() - self._began_s
+        return TIMEOUTS_PER_LAUNCH * self._timeout_s() - spent_s
 
-    def _lines(self, after: int) -> list[str]:
-        return [line.text for line in self._site.log.after(after)]
-
-    def _start_end(
-        self, running: Running, outcome: Outcome, seconds: float, log_name: str, lines: list[str]
-    ) -> StartEnd:
-        exited = running.child.exited
-        return StartEnd(
+    async def _end(self, trial: Trial, made: _Made, outcome: Outcome, answer: Answer) -> StartEnd:
+        end = StartEnd(
             outcome,
-            exited.result() if outcome == "exited" and exited.done() else None,
-            lines,
-            self._plan,
-            str(self._site.log_dir / log_name),
-            seconds,
+            _exit_code(made, outcome),
+            made.lines(),
+            trial.plan,
+            str(self._site.log_dir / made.log_name),
+            answer.seconds,
+            was_healthy=answer.outcome == "healthy",
+            before_text_only=trial.before_text_only,
         )
+        if not port_was_taken(end):
+            return end
+        return replace(end, port_holder=await asyncio.to_thread(port_holder, made.running.port))
 
     def _note(
-        self,
-        progress: Progress,
-        argv: list[str],
-        outcome: Outcome | Literal["healthy", "cancelled"],
-        running: Running,
-        seconds: float,
-        log: str,
+        self, trial: Trial, made: _Made, outcome: Outcome | Literal["healthy", "cancelled"], seconds: float
     ) -> None:
-        exited = running.child.exited
         attempt = Attempt(
-            len(self._attempts) + 1,
-            progress.rung,
-            tuple(redact_argv(argv)),
+            len(self._tries.attempts) + 1,
+            trial.rung,
+            tuple(redact_argv(made.argv)),
             outcome,
-            exited.result() if outcome == "exited" and exited.done() else None,
+            _exit_code(made, outcome),
             round(seconds, 3),
-            self._site.log_dir / log,
+            self._site.log_dir / made.log_name,
         )
-        self._attempts.append(attempt)
+        self._tries.attempts.append(attempt)
         self._on_attempt(attempt)
 
-    def _failed(self, failure: Failure) -> LaunchResult:
-        return LaunchResult("failed", tuple(self._attempts), tuple(self._dropped), failure=failure)
+    def _unready(self, outcome: Literal["failed", "replan"], trial: Trial, failure: Failure) -> LaunchResult:
+        return LaunchResult(outcome, tuple(self._tries.attempts), trial.given_up, failure=failure)
 
-    def _template_file(self) -> Path | None:
+    def _template_file(self, plan: LaunchPlan) -> Path | None:
         """Write the chat template beside the launch (06 §6.6); a failure to write fails the launch."""
-        if self._plan.template is None:
+        if plan.template is None:
             return None
         path = self._site.run_dir / "template.jinja"
-        path.write_text(self._plan.template, encoding="utf-8")
+        path.write_text(plan.template, encoding="utf-8")
         return path
 
 
-def _flag_rejected(flag: str, section: Section) -> Reason:
-    return Reason(
-        "flag_rejected",
-        f"This llama-server build refused {flag}; the engine was started without it.",
-        "Install a llama.cpp build that knows the flag to get the feature back.",
-        "warning",
-        {"flag": flag, "section": section.name},
-    )
+def _exit_code(made: _Made, outcome: str) -> int | None:
+    """The code of a process that ended by itself."""
+    exited = made.running.child.exited
+    return exited.result() if outcome == "exited" and exited.done() else None

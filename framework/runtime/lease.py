@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from framework.values.instance import LoadProgress
 from framework.values.reason import Reason
@@ -69,6 +69,8 @@ class Lease:
     """Done when the instance will not wait for this request any longer; the holder ends its request then."""
     on_release: Callable[[Lease], None] = field(repr=False)
     released: bool = False
+    timings: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The engine's own times of the answer (15 §6), left by the holder of one that ended as it should."""
 
     def release(self) -> None:
         """Give the lease back; wakes whoever waits for the instance to drain."""

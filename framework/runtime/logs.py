@@ -62,6 +62,8 @@ class LogBuffer:
         self._file_room = 0
         self.secrets: tuple[str, ...] = ()
         """Values that never appear in a line: the launch's key and the secrets of its environment."""
+        self.on_lines: Callable[[Sequence[str]], None] | None = None
+        """Told of new lines, as they are kept; of the instance that is ready."""
 
     def open_file(self, path: Path) -> None:
         """Tee to a new file, readable by this user only. A failure to open it is no failure of the launch."""
@@ -96,6 +98,8 @@ class LogBuffer:
             self._next += 1
         if texts:
             self._write("\n".join(texts))
+            if self.on_lines is not None:
+                self.on_lines(texts)
             self._changes.mark()
 
     def _room(self, count: int) -> int:

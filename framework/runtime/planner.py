@@ -19,19 +19,17 @@ from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.hardware.devices import DeviceList, host_memory
 from framework.hardware.membership import servers_of
-from framework.models.facts import FactsReader, ModelFacts
-from framework.models.hub.companion import with_cached_projector, with_projector
-from framework.models.hub.facts import RemoteModel, ResolvedSource
+from framework.models.facts import FactsReader
+from framework.models.hub.facts import ResolvedSource
 from framework.models.hub.sources import HubSources
-from framework.models.projector import launch_projector
 from framework.models.sparse_header import headers_directory
-from framework.models.thinking import launch_reasoning
 from framework.planning.launch import LaunchFacts, plan_launch
 from framework.planning.launch_place import place_launch, shown_launch
 from framework.planning.launch_site import UNKNOWN_DEVICES, Launch, Site
 from framework.planning.pool_hardware import is_accelerated, is_host_pool
-from framework.runtime import ahead
-from framework.runtime.identity import file_id
+from framework.runtime.ahead import ALL_HERE, Remotes, as_downloaded, find_ahead
+from framework.runtime.fetching import fetch_files, local_files
+from framework.runtime.file_facts import FileFacts, file_facts, model_id
 from framework.runtime.measurements import Measurements
 from framework.runtime.measuring import Measuring
 from framework.runtime.memory_planner import MemoryPlanner
@@ -41,7 +39,7 @@ from framework.values.instance import LoadProgress
 from framework.values.manifest import Manifest
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.pool import Freedom, Resident
-from framework.values.reason import Failure, Reason, Refused
+from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest
 
 log = logging.getLogger(__name__)
@@ -92,7 +90,7 @@ class FactPlanner:
         self._servers: tuple[str, ...] = ()
         self._sources = sources or HubSources(environ)
         self._reader = reader or FactsReader()
-        self._memory = MemoryPlanner()
+        self._memory = MemoryPlanner(self._reader)
         self._measuring = Measuring(Measurements(state_dir))
         self._headers_dir = headers_dir or headers_directory()
         self._devices = devices or DeviceCache()
@@ -106,9 +104,8 @@ class FactPlanner:
         self._servers = servers_of(manifest.pools.values())
 
     async def fetch(self, request: ModelRequest, progress: Callable[[LoadProgress], None]) -> ResolvedSource:
-        """The model's files on this machine; downloads what is missing of a hub source. Raises Refused."""
-        found = await self._sources.resolve_source(request.source, progress)
-        return await with_projector(self._sources, found, progress) if request.projector == "auto" else found
+        """The files on this machine; downloads what is missing of hub sources. Raises Refused."""
+        return await fetch_files(self._sources, request, progress)
 
     async def prepare(
         self,
@@ -120,7 +117,7 @@ class FactPlanner:
     ) -> Prepared:
         """Find out what a launch depends on. Raises Refused. Downloads nothing: `fetch` gives `source`."""
         if source is None:
-            source = await asyncio.to_thread(self._local, request)
+            source = await asyncio.to_thread(local_files, self._sources, request)
         return await self._prepare(request, replica, source, withheld=withheld)
 
     async def look(self, prepared: Prepared, *, fresh: bool = False) -> DeviceList:
@@ -171,7 +168,7 @@ class FactPlanner:
         Raises Refused. Starts nothing, downloads nothing. `residents` are those of a running server.
         """
         if source is None:
-            source = await asyncio.to_thread(self._local, request)
+            source = await asyncio.to_thread(local_files, self._sources, request)
         made = await self._make(request, replica, source, residents=residents)
         return made.recalled or made.plan
 
@@ -180,30 +177,23 @@ class FactPlanner:
 
         Of a hub source that is not here only headers are fetched. Without `anew` a remembered answer will do.
         """
-        remote: RemoteModel | None = None
-        try:
-            source = await asyncio.to_thread(self._local, request)
-        except Refused:
-            if request.source.repo is None:
-                raise
-            remote = await self._sources.fetch_headers(request.source, self._headers_dir)
-            source = ahead.stand_in_source(remote)
-        made = await self._make(request, replica, source, remote)
-        known = made.recalled if remote is not None or not anew else None
+        source, remotes = await find_ahead(self._sources, request, self._headers_dir)
+        made = await self._make(request, replica, source, remotes)
+        known = made.recalled if remotes.any or not anew else None
         listed = made.prepared.devices.devices
         plan = known or await self._measuring.measure(made.plan, made.prepared.files, listed, anew=anew)
-        return plan if remote is None else ahead.as_downloaded(plan, remote, self._sources.cache)
+        return as_downloaded(plan, remotes, self._sources.cache) if remotes.any else plan
 
     async def _make(
         self,
         request: ModelRequest,
         replica: int,
         source: ResolvedSource,
-        remote: RemoteModel | None = None,
+        remotes: Remotes = ALL_HERE,
         *,
         residents: Sequence[Resident] = (),
     ) -> _Made:
-        prepared = await self._prepare(request, replica, source, remote)
+        prepared = await self._prepare(request, replica, source, remotes)
 
         def made() -> _Made:
             listed = prepared.devices
@@ -219,7 +209,7 @@ class FactPlanner:
         request: ModelRequest,
         replica: int,
         source: ResolvedSource,
-        remote: RemoteModel | None = None,
+        remotes: Remotes = ALL_HERE,
         *,
         withheld: Withheld = NOTHING_WITHHELD,
     ) -> Prepared:
@@ -232,20 +222,19 @@ class FactPlanner:
         )
 
         def prepared() -> Prepared:
-            model = self._reader.read(source.main, model_id=_model_id(source), template=request.template)
+            model = self._reader.read(source.main, model_id=model_id(source), template=request.template)
+            found = file_facts(request, source, model, self._reader)
             facts = replace(
-                self._facts(request, source, model, binary, caps),
+                self._launch_facts(found, binary, caps),
                 is_accelerated=is_accelerated(request, devices.devices),
-                withheld=withheld,
+                withheld=withheld.for_engine(binary.file),
             )
             launch = self._memory.launch(
                 plan_launch(request, replica, facts),
                 facts,
                 model,
-                variants=ahead.smaller_variants(remote) if remote else (),
-                projector_bytes=ahead.projector_bytes(remote)
-                if remote and request.projector == "auto"
-                else 0,
+                variants=remotes.smaller_variants,
+                projector_bytes=remotes.projector_bytes if request.projector == "auto" else 0,
             )
             return Prepared(request, replica, launch, facts.file_ids, devices, asking, servers)
 
@@ -272,44 +261,22 @@ class FactPlanner:
             return DeviceList((host_memory(),))
         return await self._devices.get(binary, asking, rpc=servers)
 
-    def _local(self, request: ModelRequest) -> ResolvedSource:
-        """The model's files as far as they are here. Blocking."""
-        found = self._sources.require_local(request.source)
-        return with_cached_projector(self._sources, found) if request.projector == "auto" else found
-
-    def _facts(
-        self,
-        request: ModelRequest,
-        source: ResolvedSource,
-        model: ModelFacts,
-        binary: EngineBinary,
-        caps: Capabilities,
-    ) -> LaunchFacts:
-        """The model's files, checked, and where libraries lie. Blocking."""
-        files = model.files
-        projector = launch_projector(request.projector, source, model, self._reader)
-        beside = [path for path, _ in request.adapters]
-        for path in beside:
-            if not path.is_file():
-                raise Refused(_missing(path, "adapters"))
-        named = _model_id(source)
-        thinking, unmet = launch_reasoning(request.reasoning, model.template, named, model.header)
-        beside = [*beside, projector.path] if projector.path else beside
-        ids = [file_id(path) for path in (files.main, *files.shards, *beside)]
+    def _launch_facts(self, found: FileFacts, binary: EngineBinary, caps: Capabilities) -> LaunchFacts:
         return LaunchFacts(
             binary=binary,
             caps=caps,
             libraries=library_path(binary, self._environ),
-            files=files,
-            file_ids=tuple(identity for identity in ids if identity),
+            files=found.files,
+            file_ids=found.ids,
             environ=self._environ,
             secret_names=self.secret_names,
-            context_train=model.header.context_length or 0,
-            projector=projector.path,
-            thinking=thinking,
-            notes=(*source.notes, *projector.reasons, *unmet),
-            moe_layers=_expert_layers(model),
-            leading_dense=model.header.leading_dense_layers or 0,
+            context_train=found.context_train,
+            projector=found.projector,
+            thinking=found.thinking,
+            notes=found.notes,
+            moe_layers=found.moe_layers,
+            leading_dense=found.leading_dense,
+            spec=found.spec,
         )
 
 
@@ -349,29 +316,4 @@ def _about(request: ModelRequest, reasons: Sequence[Reason]) -> tuple[Reason, ..
         reason
         for reason in reasons
         if (endpoint := reason.evidence.get("endpoint")) is None or not own or endpoint in own
-    )
-
-
-def _expert_layers(model: ModelFacts) -> int | None:
-    """Layers with experts, as far as the header tells (04 §13.1)."""
-    header = model.header
-    if not header.n_layers or header.n_experts is None:
-        return 0
-    return max(0, header.n_layers - (header.leading_dense_layers or 0)) if header.n_experts else 0
-
-
-def _model_id(source: ResolvedSource) -> str:
-    """What a model calls itself, where people who named its files say more than its header."""
-    return source.source.repo or source.main.stem
-
-
-def _missing(path: Path, field: str) -> Failure:
-    return Failure(
-        Reason(
-            "model_missing",
-            f"The file {path} named by {field} does not exist.",
-            f"Correct {field}, or put the file there.",
-            "error",
-            {"path": str(path), "field": field},
-        )
     )

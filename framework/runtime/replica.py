@@ -7,15 +7,16 @@ class changes its instances. Called by runtime.supervisor.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from framework.runtime.crash_cause import CrashWatch, restart_policy
+from framework.runtime.demotion import Demotion
 from framework.runtime.ending import Ending, Stop
 from framework.runtime.failure_memory import FailureMemory
 from framework.runtime.failures import is_hard_fault
+from framework.runtime.generations import Generations
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Running, Site
@@ -35,8 +36,6 @@ from framework.values.pool import Applicant
 from framework.values.reason import Failure
 from framework.values.request import ModelRequest, same_launch
 
-log = logging.getLogger(__name__)
-
 UP_OR_COMING = LOADING | {State.READY}
 
 
@@ -49,6 +48,8 @@ class Replica:
         shop: Shop,
         request: Callable[[], ModelRequest],
         asks: Callable[[int], Applicant],
+        generations: Generations,
+        demotion: Demotion,
         changed: Callable[[], None],
     ) -> None:
         self.index = index
@@ -65,12 +66,14 @@ class Replica:
         self._shop = shop
         self._request = request
         self._changed = changed
-        self._generation = 0
+        self._demotion = demotion
+        self._generations = generations
         self._history = CrashHistory()
         self._watch = CrashWatch(self.log)
         self._last_good: ModelRequest | None = None
         self._operations = Operations(lambda: f"{request().id}.{index}", changed)
         self._pause = Pause()
+        self._site: Callable[[Instance], Site] = lambda instance: shop.site(instance, self.log)
         self._voice = Voice(shop.events, request().id, index, lambda: self._operations.epoch)
         self._ending = Ending(self._voice, self._site, shop.ledger, changed)
         self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
@@ -218,6 +221,7 @@ class Replica:
         if failure is None:
             climb = await self._starting.launch(instance)
             instance.result = climb.result
+            self._demotion.learn(instance)
             if climb.running is not None:
                 self._ready(instance, climb.running)
                 return True
@@ -236,6 +240,7 @@ class Replica:
         self._history.started()
         self._shop.ledger.became_ready(instance)
         self._watch.started()
+        self.log.on_lines = instance.meter.saw_lines
         if instance.result is not None:
             self.load_s = instance.result.load_s
             self._voice.ready(instance.name, instance.result, pid=running.child.pid, port=running.port)
@@ -308,9 +313,12 @@ class Replica:
             # It was told to end and did so before the signal: no crash, and the stop goes on.
             instance.move(State.STOPPING, "the process ended while it was being stopped")
             return
-        cause = self._watch.cause(code, instance.plan)
+        cause = instance.ended_for or self._watch.cause(code, instance.plan)
         policy = restart_policy(cause, instance.request.live.restart)
         delay_s = self._history.crashed(time.monotonic(), ready_s, policy)
+        if demoted := self._demotion.crashed(instance, hard=hard):
+            delay_s = 0.0
+            self._voice.demoted(instance, demoted)
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, "the process ended by itself")
         instance.last_error = self._voice.exited(instance.last_exit, cause)
         if delay_s is None:
@@ -370,18 +378,14 @@ class Replica:
     # Small parts
 
     def _new(self, request: ModelRequest, restarts: int) -> Instance:
-        self._generation += 1
-        events, on_idle = self._shop.events, self._shop.admission.rests
-        instance = Instance(
-            request, self.index, self._generation, events=events, restarts=restarts, on_idle=on_idle
-        )
-        instance.expected_load_s = self.load_s
-        return instance
+        return self._generations.new(request, restarts=restarts, expected_load_s=self.load_s)
 
     def _seeker(self, instance: Instance) -> Seeker:
         return Seeker(
             instance,
-            prepare=lambda: self._shop.planner.prepare(instance.request, self.index, instance.source),
+            prepare=lambda: self._shop.planner.prepare(
+                instance.request, self.index, instance.source, withheld=instance.withheld
+            ),
             asks=lambda: self._asks(self.index),
             is_wanted=self._is_wanted,
             may_evict=lambda: self._may_evict or self._asks(self.index).waiting > 0,
@@ -394,6 +398,3 @@ class Replica:
     def _is_wanted(self) -> bool:
         asks = self._asks(self.index)
         return not self._only_for_requests or asks.waiting > 0 or asks.load == "at-start"
-
-    def _site(self, instance: Instance) -> Site:
-        return self._shop.site(instance, self.log)

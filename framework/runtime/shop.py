@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from framework.models.hub.facts import ResolvedSource
+from framework.planning.speculation.profit import DEFAULT_LIMITS, WatchLimits
 from framework.runtime.admission import Admission
 from framework.runtime.engine_client import EngineClient
 from framework.runtime.instance import Instance
@@ -29,9 +30,12 @@ from framework.values.device import Device
 from framework.values.instance import LoadProgress
 from framework.values.manifest import ServerSettings
 from framework.values.naming import file_name
-from framework.values.plan import LaunchPlan
+from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.pool import Resident
 from framework.values.request import ModelRequest
+
+# Networks come back within minutes; later, a question an hour bothers nobody.
+DRAFTER_PAUSES_S = (60.0, 240.0, 600.0, 3600.0)
 
 
 class Planner(Planning, Protocol):
@@ -42,7 +46,12 @@ class Planner(Planning, Protocol):
         ...
 
     async def prepare(
-        self, request: ModelRequest, replica: int, source: ResolvedSource | None = None
+        self,
+        request: ModelRequest,
+        replica: int,
+        source: ResolvedSource | None = None,
+        *,
+        withheld: Withheld = NOTHING_WITHHELD,
     ) -> Prepared:
         """All that a plan depends on save what is free, or values.reason.Refused."""
         ...
@@ -126,6 +135,10 @@ class Shop:
     shutting_down: bool = False
     listed: Callable[[], Sequence[Device]] = tuple
     """The devices as last listed, in their pools; starts nothing."""
+    watch_limits: WatchLimits = DEFAULT_LIMITS
+    """When drafting counts as a loss, for the yield watches of all models."""
+    drafter_pauses_s: tuple[float, ...] = DRAFTER_PAUSES_S
+    """Before each new look for a drafter that could not be had; the last one again and again."""
     ledger: Ledger = field(default_factory=Ledger)
     admission: Admission = field(init=False)
 

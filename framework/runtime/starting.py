@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from framework.runtime.fetching import hub_sources
 from framework.runtime.instance import Instance
-from framework.runtime.ladder import Climb, Ladder
+from framework.runtime.ladder import Climb, Ladder, Tries
 from framework.runtime.launch import Running, Site
 from framework.runtime.private import make_private
 from framework.runtime.seeker import Seeker, Unwanted
@@ -57,18 +58,19 @@ class Starting:
         self._changed = changed
 
     async def fetch(self, instance: Instance, cause: str) -> Failure | None:
-        """Bring the files of a hub source to this machine; a path has nothing to wait for.
+        """Bring the files of hub sources to this machine; paths have nothing to wait for.
 
         Not counted as a start: hours of a download must not keep other models from starting.
         """
         instance.move(State.FETCHING, cause)
         self._changed()
-        if instance.request.source.path is not None:
+        wanted = hub_sources(instance.request)
+        if not wanted:
             return None
 
         def show(progress: LoadProgress) -> None:
             if instance.fetched is None:
-                self._voice.fetching(instance.request.source, progress)
+                self._voice.fetching(wanted, progress)
             instance.fetched = progress
             self._shop.events.touch()
 
@@ -89,7 +91,7 @@ class Starting:
         return await self._plan_within(instance, gone, {})
 
     async def launch(self, instance: Instance) -> Climb:
-        """Climb the ladder; out of memory, plan smaller and climb again, a few times. REQUIRES: planned."""
+        """Climb the ladder; where another plan can help, plan again and go on. REQUIRES: planned."""
         try:
             return await self._launch(instance)
         except BaseException:
@@ -97,28 +99,62 @@ class Starting:
             raise
 
     async def _launch(self, instance: Instance) -> Climb:
-        for number in range(PLANS_PER_START - 1):
+        tries, rung, smaller, whole = Tries(), "S", 0, True
+        while True:
             async with self._shop.starts.slot():
-                climb = await self.climb(instance)
-            failure = climb.result.failure
-            if instance.plan is None or failure is None:
+                climb = await self.climb(instance, tries, rung)
+            plan, failure = instance.plan, climb.result.failure
+            if plan is None or failure is None:
                 return climb
-            most = smaller_needs(instance.plan, failure, again=number > 0)
-            if not most:
+            if climb.result.outcome == "replan":
+                if not whole:
+                    return _given_up(climb, failure)
+                rung, whole = "R1", False
+                undivided = await self._plan_undivided(instance, failure)
+                if undivided is not None:
+                    return _given_up(climb, undivided)
+                continue
+            smaller += 1
+            most = smaller_needs(plan, failure, again=smaller > 1) if smaller < PLANS_PER_START else {}
+            if not most or not await self._plan_smaller(instance, failure, most):
                 return climb
-            before = instance.plan
-            instance.running = None
-            await finish(self._site(instance).clean())
-            self._shop.ledger.release(instance)
-            if await self._plan_within(instance, frozenset(), most) is not None:
-                instance.plan = before
-                instance.move(State.STARTING, "nothing smaller is possible")
-                return climb
-            reason = planned_smaller(most, failure)
-            instance.plan = replace(instance.plan, reasons=(reason, *instance.plan.reasons))
+
+    async def _plan_undivided(self, instance: Instance, failure: Failure) -> Failure | None:
+        """Another plan, which divides layers over devices instead of tensors (06 §12.2 R1); why not."""
+        plan = instance.plan
+        engine = plan.engine.file if plan is not None else None
+        instance.withheld = replace(instance.withheld, tensor=failure.reason, engine=engine)
+        await self._give_back(instance)
+        refused = await self._plan_within(instance, frozenset(), {})
+        if refused is not None:
+            instance.move(State.STARTING, "it cannot be planned without dividing tensors")
+            return refused
+        self._explain(instance, failure.reason)
+        return None
+
+    async def _plan_smaller(self, instance: Instance, failure: Failure, most: Mapping[str, int]) -> bool:
+        """Whether there is another plan, which needs less of each device."""
+        before = instance.plan
+        await self._give_back(instance)
+        if await self._plan_within(instance, frozenset(), most) is not None:
+            instance.plan = before
+            instance.move(State.STARTING, "nothing smaller is possible")
+            return False
+        self._explain(instance, planned_smaller(most, failure))
+        return True
+
+    async def _give_back(self, instance: Instance) -> None:
+        """What the process of the last attempt had."""
+        instance.running = None
+        await finish(self._site(instance).clean())
+        self._shop.ledger.release(instance)
+
+    def _explain(self, instance: Instance, reason: Reason) -> None:
+        """Why the plan is another than the first one."""
+        plan = instance.plan
+        if plan is not None and reason not in plan.reasons:
+            instance.plan = replace(plan, reasons=(reason, *plan.reasons))
             self._voice.say("degraded", reason.message, reason=reason)
-        async with self._shop.starts.slot():
-            return await self.climb(instance)
 
     async def _plan_within(
         self, instance: Instance, gone: frozenset[str], most: Mapping[str, int]
@@ -156,12 +192,12 @@ class Starting:
             return Failure(INTERNAL_ERROR)
         return None
 
-    async def climb(self, instance: Instance) -> Climb:
-        """All attempts of the ladder. A cancelled climb leaves a stopped instance and no process."""
+    async def climb(self, instance: Instance, tries: Tries, rung: str) -> Climb:
+        """All attempts with one plan. A cancelled climb leaves a stopped instance and no process."""
         instance.move(State.STARTING, "planned")
         self._changed()
         try:
-            return await self._climb(instance)
+            return await self._climb(instance, tries, rung)
         except asyncio.CancelledError:
             await finish(self._site(instance).clean())
             ended_early(instance)
@@ -170,7 +206,7 @@ class Starting:
             log.exception("%s: the start failed", instance.name)
             return Climb(LaunchResult("failed", failure=Failure(INTERNAL_ERROR)), None)
 
-    async def _climb(self, instance: Instance) -> Climb:
+    async def _climb(self, instance: Instance, tries: Tries, rung: str) -> Climb:
         if instance.plan is None:
             raise RuntimeError(f"{instance.name} has no plan")
         site = self._site(instance)
@@ -192,12 +228,19 @@ class Starting:
             on_spawn=spawned,
             on_attempt=self._voice.attempted,
             on_survivors=lambda pids: self._outlived(instance, pids),
+            tries=tries,
+            rung=rung,
         )
         return await ladder.climb()
 
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._shop.ledger.outlived(instance, pids)
         self._voice.unkillable(pids)
+
+
+def _given_up(climb: Climb, failure: Failure) -> Climb:
+    """A start that no other plan could save."""
+    return Climb(replace(climb.result, outcome="failed", failure=failure), None)
 
 
 def _no_run_dir(directory: Path, error: OSError) -> Failure:

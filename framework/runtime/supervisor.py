@@ -10,7 +10,9 @@ import asyncio
 from typing import Literal
 
 from framework.runtime import refusals
+from framework.runtime.demotion import Demotion
 from framework.runtime.ending import Stop
+from framework.runtime.generations import Generations
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict
@@ -18,6 +20,8 @@ from framework.runtime.past import as_asked
 from framework.runtime.replica import Replica
 from framework.runtime.retries import LOST, SHORT_DELAY_S, after_exit, has_ended, may_be_repeated
 from framework.runtime.shop import Shop
+from framework.runtime.speculation_watch import SpeculationWatch
+from framework.runtime.speed_store import SpeedStore
 from framework.runtime.waiting_room import Wait, Waiter, WaitingRoom
 from framework.values.action import StopMode
 from framework.values.instance import PUBLIC_ORDER, ModelView, QueueView, State
@@ -36,6 +40,8 @@ class Supervisor:
         self.request = request
         self.removed = False
         self.stopped_by_command = False
+        self.demotion = Demotion()
+        self.watch = SpeculationWatch(SpeedStore(shop.state_dir), shop.watch_limits)
         self._shop = shop
         self._room = WaitingRoom(shop)
         self._rolling: asyncio.Task[None] | None = None
@@ -106,6 +112,7 @@ class Supervisor:
     def reload(self, cause: str) -> None:
         """Replace unconditionally, with failures forgotten (07 §3.11)."""
         self.stopped_by_command = False
+        self.demotion.forget()
         for replica in self.replicas:
             replica.forget()
         if all(_is_gone(replica) for replica in self.replicas):
@@ -283,10 +290,18 @@ class Supervisor:
             return False
         return files_identity(self.request, instance.plan) == replica.failure.files
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether requests wait for it."""
+        return len(self._room) > 0
+
     # Parts
 
     def _replica(self, index: int) -> Replica:
-        return Replica(index, self._shop, lambda: self.request, self._asks, self._wake)
+        generations = Generations(index, self._shop, self.demotion, self.watch.note)
+        return Replica(
+            index, self._shop, lambda: self.request, self._asks, generations, self.demotion, self._wake
+        )
 
     def _asks(self, replica: int) -> Applicant:
         """How much a replica that waits for memory is wanted."""
@@ -365,6 +380,7 @@ class Supervisor:
             removed=self.removed,
             going=any(replica.going for replica in self.replicas),
             stopped_by_command=self.stopped_by_command,
+            spec_yield=self.watch.seen(judges=self.request.live.yield_watch != "off"),
         )
 
 

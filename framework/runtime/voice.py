@@ -5,13 +5,14 @@ Called by runtime.replica and runtime.ending. Decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from framework.models.hub.facts import ResolvedSource, source_text
+from framework.models.hub.facts import ResolvedSource, hub_text, source_text
 from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.runtime.failures import describe_exit
+from framework.runtime.instance import Instance
 from framework.telemetry.events import EventLog
 from framework.values.instance import ExitInfo, LoadProgress
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult
@@ -44,7 +45,7 @@ class Voice:
             data={"epoch": self._epoch(), **(data or {})},
         )
 
-    def fetching(self, source: ModelSource, progress: LoadProgress) -> None:
+    def fetching(self, sources: Sequence[ModelSource], progress: LoadProgress) -> None:
         """A download begins, or goes on where it stopped."""
         missing = (progress.total_bytes - progress.loaded_bytes) / GB
         data = {
@@ -53,7 +54,8 @@ class Voice:
             "total_bytes": progress.total_bytes,
             "from_cache": False,
         }
-        self.say("download", f"fetching {source_text(source)}, {missing:.1f} GB are missing", data=data)
+        text = " and ".join(map(source_text, sources))
+        self.say("download", f"fetching {text}, {missing:.1f} GB are missing", data=data)
 
     def fetched(self, source: ResolvedSource) -> None:
         """A download is complete."""
@@ -66,7 +68,7 @@ class Voice:
             "from_cache": False,
         }
         amount = f"{source.fetched_bytes / GB:.1f} GB in {source.elapsed_s:.0f} s"
-        self.say("download", f"fetched {source_text(source.source)}, {amount}", data=data)
+        self.say("download", f"fetched {hub_text(source)}, {amount}", data=data)
 
     def planned(self, plan: LaunchPlan) -> None:
         """A plan was made, with everything that was not granted as asked."""
@@ -152,6 +154,11 @@ class Voice:
         )
         self.say("exited", reason.message, reason=reason, data={"seconds_ready": exit_info.seconds_ready})
         return reason
+
+    def demoted(self, instance: Instance, reason: Reason) -> None:
+        """It goes on without speculation."""
+        was = instance.result.speculation if instance.result is not None else None
+        self.say("demoted", reason.message, reason=reason, data={"instance": instance.name, "from": was})
 
     def crash_loop(self, policy: RestartPolicy, count: int, last: Reason) -> Reason:
         """Too many crashes; the reason to show."""

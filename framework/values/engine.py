@@ -60,6 +60,12 @@ class Capabilities:
     build: str = "unknown"
     flags: frozenset[str] = frozenset()
     """Long flags that are real, that is listed and not removal stubs."""
+    short_flags: frozenset[str] = frozenset()
+    """Spellings of real flags with one dash, such as `-ngl`."""
+    switches: frozenset[str] = frozenset()
+    """Spellings of real flags that take no value."""
+    is_partial: bool = False
+    """The help text is written by hand, as some forks have it, and may leave flags out."""
     removed: Mapping[str, str] = field(default_factory=dict)
     """Removal stub to the hint its help text gives."""
     spec_types: tuple[str, ...] = ()
@@ -77,3 +83,7 @@ class Capabilities:
     def has(self, flag: str) -> bool:
         """Whether a long flag such as `--metrics` is real."""
         return flag in self.flags
+
+    def takes_value(self, flag: str) -> bool:
+        """Whether a long flag is real and has a value behind it."""
+        return flag in self.flags and flag not in self.switches

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from framework.values.plan import LaunchPlan, LaunchResult
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest
+from framework.values.spec_yield import NO_TOTALS, NOT_MEASURED, SpecTotals, SpecYield, SpeedAt
 
 
 class State(StrEnum):
@@ -111,6 +112,8 @@ class InstanceView:
     """Seconds until the next start while in `backoff`."""
     idle_s: float | None = None
     """Seconds without a request while it serves; None while one runs, or while it does not serve."""
+    speculation: SpecTotals = NO_TOTALS
+    """What it drafted since it was ready."""
 
     @property
     def running(self) -> LaunchResult | None:
@@ -151,3 +154,10 @@ class ModelView:
     stopped_by_command: bool = False
     going: bool = False
     """What runs was told to end, by a command, idleness or a smaller number of replicas."""
+    spec_yield: SpecYield = NOT_MEASURED
+    """What its drafting was measured to bring."""
+
+    @property
+    def speeds(self) -> tuple[SpeedAt, ...]:
+        """Speeds with drafting and without, by what drafted, then by busy slots."""
+        return self.spec_yield.speeds

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from framework.values.engine import Capabilities, EngineBinary
+from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.reason import Failure, Reason
 from framework.values.request import ModelRequest
+from framework.values.speculation import SpecInputs
 
 Basis = Literal["measured", "computed", "assumed"]
 RemedyKind = Literal["cache_type", "slots", "context", "variant", "experts", "layers"]
@@ -56,6 +57,12 @@ class Withheld:
     """Why it is started without speculation: `runtime_error` or `speculation_unprofitable` (05 §11.4)."""
     tensor: Reason | None = None
     """Why its tensors are not divided over devices: `tensor_abort` (04 §12)."""
+    engine: FileId | None = None
+    """The program that showed it; another one gets everything again. None holds for any."""
+
+    def for_engine(self, engine: FileId) -> Withheld:
+        """What of it holds for a program."""
+        return self if self.engine in (None, engine) else NOTHING_WITHHELD
 
 
 NOTHING_WITHHELD = Withheld()
@@ -181,6 +188,8 @@ class LaunchPlan:
     """Chat template text that is written to a file of the run directory before the spawn."""
     projector: Path | None = None
     """For pictures and sound; None serves text only, whatever was asked for."""
+    spec_inputs: SpecInputs | None = None
+    """What the decision about speculation was made of, with nothing withheld; None where there was none."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -195,7 +204,7 @@ class Attempt:
     n: int
     rung: str
     argv: tuple[str, ...]
-    outcome: Literal["healthy", "exited", "timeout", "port_taken", "incomplete", "cancelled"]
+    outcome: Literal["healthy", "exited", "timeout", "port_taken", "incomplete", "decode_failed", "cancelled"]
     exit_code: int | None
     seconds: float
     log: Path

@@ -25,8 +25,8 @@ INSTANCE_KEYS = {
 }  # fmt: skip
 SPECULATION_KEYS = {
     "asked", "resolved", "running", "chained", "depth", "depth_source", "drafter", "reason", "notes",
-    "drafted", "accepted", "acceptance", "drafted_by_position", "accepted_by_position", "speedup",
-    "baseline_tokens_per_s",
+    "requests", "drafted", "accepted", "acceptance", "drafted_by_position", "accepted_by_position",
+    "speedup", "baseline_tokens_per_s",
 }  # fmt: skip
 SLOT_KEYS = {
     "id", "state", "context_tokens", "context_limit", "prompt_tokens", "prompt_done", "generated",
@@ -75,6 +75,7 @@ def test_status_of_a_model_has_the_keys_of_the_specification() -> None:
     assert document.keys() == {
         "name", "aliases", "source", "load", "state", "replacing", "queue", "instances",
         "display_name", "pool", "unload_after_s", "replicas", "removed", "stopped_by_command",
+            "speculation_yield",
     }  # fmt: skip
     assert document["queue"].keys() == {"waiting", "limit", "oldest_wait_s", "eta_s", "position"}
 

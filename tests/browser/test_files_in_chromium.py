@@ -65,7 +65,7 @@ async def test_the_keyboard_leads_from_the_overview_into_a_file(chromium: Browse
     system = make_system(samples.model(), folder=fill(tmp_path))
     async with serve(system) as url, visit(chromium) as page:
         await page.goto(url)
-        for _ in range(5):  # skip link, brand, Overview, Pools, Files
+        for _ in range(6):  # skip link, brand, Overview, Pools, Speculation, Files
             await page.keyboard.press("Tab")
         await page.keyboard.press("Enter")
         await page.wait_for_url(f"{url}/files")

@@ -12,7 +12,7 @@ from framework.values.instance import QueueView, State
 from framework.values.reason import Reason
 from tests.browser.site import serve
 from tests.browser.visitor import is_live, overflow_px, visit
-from tests.dashboard import fits, pool_samples, samples
+from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import FakeSystem, make_system
 from tests.dashboard.renders import PROBLEM, hostile_pool, planned
 from tests.dashboard.samples import HOSTILE
@@ -79,6 +79,16 @@ def hostile_pools() -> FakeSystem:
     return system
 
 
+def drafting() -> FakeSystem:
+    """Models that draft, or do not, for every reason that looks different."""
+    return make_system(*spec_samples.all_models())
+
+
+def hostile_drafting() -> FakeSystem:
+    """Hostile text in names of models, drafters and types, and in reasons."""
+    return make_system(*map(spec_samples.hostile, HOSTILE))
+
+
 def crowded() -> FakeSystem:
     """300 models, one of them with 64 slots."""
     asked = samples.request("wide", slots=64)
@@ -107,6 +117,11 @@ PAGES: list[tuple[str, Callable[[], FakeSystem], str]] = [
     ("pools", pooled, "/pools"),
     ("pools-hostile", hostile_pools, "/pools"),
     ("pools-empty", make_system, "/pools"),
+    ("speculation", drafting, "/speculation"),
+    ("speculation-hostile", hostile_drafting, "/speculation"),
+    ("speculation-empty", make_system, "/speculation"),
+    ("speculation-300-models", crowded, "/speculation"),
+    ("model-that-drafts", drafting, "/models/pair"),
     ("events", ordinary, "/events"),
     ("events-hostile", hostile, "/events"),
     ("events-empty", make_system, "/events"),

@@ -131,3 +131,32 @@ def test_a_model_that_is_to_see_gets_its_projector_as_well(
     assert found["projector"] == str(Path(found["path"]).with_name("mmproj-F16.gguf"))
     argv = paddock("plan", "remote", "--json").json["instances"][0]["argv"]
     assert argv[argv.index("--mmproj") + 1] == found["projector"]
+
+
+def test_a_drafter_of_the_repository_comes_with_a_model_of_the_manifest(
+    paddock: Paddock, hub: HubStandIn, tmp_path: Path
+) -> None:
+    hub.repos[REPO].files["mtp-Tiny.gguf"] = write_tiny_gguf(tmp_path / "d.gguf").read_bytes()
+    assert paddock("pull", SOURCE, "--json").json["drafter"] is None
+    found = paddock("pull", "far", "--json").json
+    assert found["drafter"] == str(Path(found["path"]).with_name("mtp-Tiny.gguf"))
+    (instance,) = paddock("plan", "remote", "--json").json["instances"]
+    assert found["drafter"] in instance["argv"]
+
+
+def test_a_drafter_of_a_hub_comes_with_a_model_of_this_machine(
+    paddock: Paddock, hub: HubStandIn, place: Path
+) -> None:
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write(f'\n[speculation.s]\nmode = "draft"\ndraft = "{SOURCE}"\n')
+        manifest.write('[models.small]\nsource = "tiny.gguf"\nspeculation = "s"\n')
+    (before,) = paddock("plan", "small", "--json").json["instances"]
+    assert "paddock pull small" in str(before)
+    ended = paddock("pull", "small", "--json")
+    assert (ended.code, ended.json["path"]) == (0, str(place / "tiny.gguf"))
+    assert Path(ended.json["drafter"]).name == "Tiny-Q4_K_M.gguf"
+    (after,) = paddock("plan", "small", "--json").json["instances"]
+    assert after["argv"][after["argv"].index("--model-draft") + 1] == ended.json["drafter"]
+    said = paddock("pull", "small")
+    assert "in the cache already" in said.err
+    assert SOURCE in said.err

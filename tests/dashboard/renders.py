@@ -18,6 +18,7 @@ from framework.dashboard.pages.model import ModelPage, body_fragment, body_of, g
 from framework.dashboard.pages.overview import OverviewPage, overview_fragments, summary_of, table_of
 from framework.dashboard.pages.pools import PoolsPage, pool_sections, pools_fragments
 from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_fragment, banner_of
+from framework.dashboard.pages.speculation import SpeculationPage, spec_sections, speculation_fragments
 from framework.dashboard.session_pages import SignInPage
 from framework.dashboard.templating import Templates
 from framework.dashboard.updates import Fragment
@@ -31,7 +32,7 @@ from framework.values.pool import PoolView, WaitingView
 from framework.values.problem import Problem
 from framework.values.reason import Reason
 from framework.values.request import PoolLimits
-from tests.dashboard import fits, pool_samples, samples
+from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import DEVICES, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
 
@@ -99,6 +100,11 @@ def pools_page(*pools: PoolView, reasons: tuple[Reason, ...] = (), listed: bool 
     return PoolsPage(shell("pools", live_url="/live?page=pools"), sections)
 
 
+def speculation_page(*views: ModelView) -> SpeculationPage:
+    """The page of what drafts in these models."""
+    return SpeculationPage(shell("speculation", live_url="/live?page=speculation"), spec_sections(views))
+
+
 def model_page(
     view: ModelView, *lines: str, text: str = "", replicas: int = 1, waiting: WaitingView | None = None
 ) -> ModelPage:
@@ -150,9 +156,8 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         yield f"model-{view.request.id}", Page("model.html", model_page(view, "a line"))
     waits = samples.model(state=State.PENDING, queue=QueueView(3, 16, 4.2, 11.7, position=1))
     yield "model-that-waits", Page("model.html", model_page(waits, waiting=pool_samples.waiting()))
-    yield "pools", Page("pools.html", pools_page(*pool_samples.all_pools(), reasons=(samples.CONTEXT_CUT,)))
-    yield "pools-for-viewers", Page("pools.html", pools_page(*pool_samples.all_pools()), WATCHER)
-    yield "pools-not-listed-yet", Page("pools.html", pools_page(pool_samples.pool(devices=()), listed=False))
+    yield from pool_pages()
+    yield from speculation_pages()
     yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)
     yield (
         "model-log-search-finds-nothing",
@@ -170,6 +175,23 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     yield "sign-in", Page("sign_in.html", SignInPage(bare, "/models/a%2Fb"), NOBODY)
     near = (("smollm2", "/models/smollm2"), ("other", "/models/other"))
     yield "error", Page("error.html", ErrorPage(bare, 404, "Not found", "There is no model 'x'.", near))
+
+
+def pool_pages() -> Iterator[tuple[str, Page]]:
+    """Pools of every kind."""
+    yield "pools", Page("pools.html", pools_page(*pool_samples.all_pools(), reasons=(samples.CONTEXT_CUT,)))
+    yield "pools-for-viewers", Page("pools.html", pools_page(*pool_samples.all_pools()), WATCHER)
+    yield "pools-not-listed-yet", Page("pools.html", pools_page(pool_samples.pool(devices=()), listed=False))
+
+
+def speculation_pages() -> Iterator[tuple[str, Page]]:
+    """What is told of drafting, on its own page and on those of its models."""
+    drafting = spec_samples.all_models()
+    yield "speculation", Page("speculation.html", speculation_page(*drafting))
+    yield "speculation-for-viewers", Page("speculation.html", speculation_page(*drafting), WATCHER)
+    yield "speculation-empty", Page("speculation.html", speculation_page())
+    for view in drafting:
+        yield f"model-that-drafts-{view.request.id}", Page("model.html", model_page(view))
 
 
 def hostile_pages() -> Iterator[tuple[str, Page]]:
@@ -193,6 +215,7 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
             page = replace(model_page(view, text, text=text), shell=shell("model", title=text))
             yield f"model-{view.state}-{number}", Page("model.html", page)
         yield f"pools-{number}", Page("pools.html", pools_page(hostile_pool(text), reasons=(reason,)))
+        yield f"speculation-{number}", Page("speculation.html", speculation_page(spec_samples.hostile(text)))
         for name, template, value in hostile_file_pages(shell("files", title=text), text):
             yield f"{name}-{number}", Page(template, value)
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)
@@ -234,6 +257,8 @@ def _fragments_of(value: object) -> tuple[Fragment, ...]:
         return overview_fragments(value)
     if isinstance(value, PoolsPage):
         return pools_fragments(value.pools)
+    if isinstance(value, SpeculationPage):
+        return speculation_fragments(value.speculation)
     if isinstance(value, ModelPage):
         return (body_fragment(value.body), log_fragment(value.log))
     return events_fragments(value) if isinstance(value, EventsPage) else ()

@@ -25,12 +25,15 @@ KEY = AccessKey("laptop", sha256(b"secret").hexdigest(), dashboard="operate")
 PATHS = [
     "/",
     "/pools",
+    "/speculation",
     "/events",
     "/models/smollm2",
     "/models/unknown",
     "/live?page=nothing",
     "/static/app.css",
 ]
+
+PAGES = [path for path in PATHS if path.partition("?")[0] not in ("/live", "/static/app.css")]
 
 
 def system(**fields: Any) -> Any:
@@ -52,7 +55,7 @@ def test_the_policy_allows_no_inline_code_and_no_frame() -> None:
     assert "frame-ancestors 'none'" in CONTENT_SECURITY_POLICY
 
 
-@pytest.mark.parametrize("path", ["/", "/pools", "/events", "/models/smollm2", "/models/unknown"])
+@pytest.mark.parametrize("path", PAGES)
 async def test_pages_are_kept_nowhere_and_vary_by_who_asks(path: str) -> None:
     async with browser(system()) as client:
         headers = (await client.get(path)).headers
@@ -258,7 +261,7 @@ async def test_access_that_arrives_later_ends_the_open_door() -> None:
 async def test_looking_touches_no_model() -> None:
     running = make_system(samples.model("a", State.STOPPED), samples.model("b"))
     async with browser(running) as client:
-        for path in ("/", "/models/a", "/models/b", "/events"):
+        for path in ("/", "/models/a", "/models/b", "/speculation", "/events"):
             await client.get(path)
     assert running.fleet.asked == []
 

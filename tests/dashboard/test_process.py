@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from framework.dashboard.pages.process import attempt_list, command_line, exit_text, process_facts
+from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.values.instance import ExitInfo, InstanceView, State
 from framework.values.plan import Attempt, Section
 from tests.dashboard import samples
@@ -62,6 +65,19 @@ def test_an_exit_says_whether_it_was_meant() -> None:
 
 def test_no_exit_is_no_text() -> None:
     assert process_facts("p", samples.instance(samples.request())).last_exit == ""
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_every_change_before_a_try_is_told_in_words(rung: str) -> None:
+    (row,) = attempt_list("a", [Attempt(2, rung, ("x",), "healthy", None, 1.0, Path("/l"))]).rows
+    assert row.change == RUNGS[rung]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_every_end_of_a_try_is_told_in_words(outcome: str) -> None:
+    ended = Attempt(2, "S", ("x",), outcome, None, 1.0, Path("/l"))  # type: ignore[arg-type]
+    (row,) = attempt_list("a", [ended]).rows
+    assert row.outcome == OUTCOMES[outcome]
 
 
 def test_an_attempt_says_what_was_changed_and_how_it_ended() -> None:

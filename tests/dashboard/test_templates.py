@@ -27,6 +27,8 @@ from framework.dashboard.pages import (
     process,
     shell,
     slots,
+    spec_speeds,
+    speculation,
     waterfall,
 )
 from framework.dashboard.templating import FRAME
@@ -72,6 +74,12 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "_pool_devices.html": ("devices", pools.Devices),
     "_pool_waiting.html": ("waiting", pools.Waiting),
     "_pool_residents.html": ("residents", pools.Residents),
+    "speculation.html": ("page", speculation.SpeculationPage),
+    "_speculation.html": ("speculation", speculation.SpecSections),
+    "_spec_row.html": ("row", speculation.SpecRow),
+    "_spec_card.html": ("card", speculation.SpecCard),
+    "_spec_instance.html": ("instance", speculation.SpecInstance),
+    "_spec_speeds.html": ("speeds", spec_speeds.SpeedSection),
     "_recent.html": ("recent", event_rows.RecentEvents),
     "_model_body.html": ("body", model.ModelBody),
     "_model_gone.html": ("gone", model.GoneModel),

@@ -146,6 +146,12 @@ def assert_told_everywhere(paddock: Any, said: str) -> None:
         pytest.param(
             '[models.m]\nsource = "m.gguf"\non_drift = "report"\n', "3:", "not in this", id="later-feature"
         ),
+        pytest.param(
+            '[speculation.s]\nmode = "ngram"\ndraft = "d.gguf"\n',
+            "3:1",
+            "drafts without a model",
+            id="drafter-nobody-uses",
+        ),
     ],
 )
 def test_a_manifest_that_cannot_be_used_ends_up_with_its_place(

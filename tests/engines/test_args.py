@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from framework.engines import args
-from framework.values.engine import Capabilities
 
 
 @pytest.mark.parametrize(
@@ -49,12 +48,3 @@ def test_cache_types_are_read_per_axis_and_lower_cased() -> None:
     extra = ["-ctk", "q4_0", "--cache-type-k", " Q8_0", "-ctv"]
     assert args.cache_type(extra, args.K_TYPE_FLAGS) == "q8_0"
     assert args.cache_type(extra, args.V_TYPE_FLAGS) is None
-
-
-def test_a_removed_flag_comes_with_the_engines_own_hint() -> None:
-    caps = Capabilities(version="b1", removed={"--draft-max": "use --spec-draft-n-max"})
-    reason = args.removed_flag(["--draft-max", "4"], caps)
-    assert reason is not None
-    assert (reason.code, reason.evidence["flag"]) == ("user_flag_rejected", "--draft-max")
-    assert "use --spec-draft-n-max" in reason.remedy
-    assert args.removed_flag(["--spec-draft-n-max", "4"], caps) is None

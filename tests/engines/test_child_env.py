@@ -73,6 +73,18 @@ def test_types_of_speculation_never_come_by_variable() -> None:
     assert child_environment(a_request(env=SPEC), {}, NO_LIBRARIES, ()) == {}
 
 
+@pytest.mark.parametrize(
+    ("tokens", "kept"),
+    [((), False), (("--spec-default",), True), (("--spec-type", "draft-simple"), True)],
+    ids=["off", "default", "drafting"],
+)
+def test_a_drafter_comes_by_variable_only_beside_a_type(tokens: tuple[str, ...], kept: bool) -> None:
+    """Some builds take its type from its file, which would draft where nothing should."""
+    env = {"LLAMA_ARG_SPEC_DRAFT_MODEL": "/m/d.gguf", "LLAMA_ARG_SPEC_DRAFT_HF_REPO": "o/r"}
+    found = child_environment(a_request(env=env), {}, NO_LIBRARIES, (Section("spec", tokens),))
+    assert found == (env if kept else {})
+
+
 def test_manual_mode_removes_what_would_place_layers_again() -> None:
     env = {"LLAMA_ARG_N_GPU_LAYERS": "1", "LLAMA_ARG_FIT": "on", "LLAMA_ARG_N_GPU_LAYERS_DRAFT": "2"}
     manual = child_environment(a_request(env=env, memory_mode="manual"), {}, NO_LIBRARIES, ())

@@ -92,6 +92,39 @@ def test_an_indented_flag_starts_no_block() -> None:
     assert caps("--real N   text", "  --indented N  more").flags == {"--real"}
 
 
+def test_a_help_whose_entries_are_all_indented_is_read_and_may_be_incomplete() -> None:
+    found = caps(
+        "usage: x [options]",
+        "  -m,    --model FNAME",
+        "                                  the path, see --not-this",
+        "         --jinja                  template",
+    )
+    assert (found.flags, found.short_flags, found.switches) == ({"--model", "--jinja"}, {"-m"}, {"--jinja"})
+    assert found.is_partial
+
+
+def test_a_list_may_be_spoken() -> None:
+    found = caps("--spec-type SPEC[:k=v,...]  types: none, draft, mtp,", "      ngram-mod", "    keys: a,b,c")
+    assert found.spec_types == ("none", "draft", "mtp", "ngram-mod")
+
+
+@pytest.mark.parametrize(
+    ("line", "switches"),
+    [
+        pytest.param(
+            "-kvu,  --kv-unified, -no-kvu       text", {"-kvu", "--kv-unified", "-no-kvu"}, id="text"
+        ),
+        pytest.param("--kv-unified", {"--kv-unified"}, id="text on the next line"),
+        pytest.param("-c,    --ctx-size N                size", set(), id="value"),
+        pytest.param("-fa, --flash-attn (auto|on|off|0|1)", set(), id="words"),
+    ],
+)
+def test_switches_take_no_value(line: str, switches: set[str]) -> None:
+    found = caps(line)
+    assert found.switches == switches
+    assert all(found.takes_value(flag) == (flag not in switches) for flag in found.flags)
+
+
 def test_all_aliases_of_a_line_are_flags_and_values_are_not() -> None:
     found = caps("-m,   --model, --file <--not-this>, --nor-this   path --nor-that")
     assert found.flags == {"--model", "--file"}

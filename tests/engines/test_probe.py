@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import get_args
 
 import psutil
 import pytest
@@ -13,7 +14,9 @@ from framework.engines.discovery import describe_binary, find_binary
 from framework.engines.probe import INCONCLUSIVE_S, CapabilityCache, probe
 from framework.values.engine import EngineBinary, EngineRef
 from tests.conftest import MakeFake
+from tests.engines.eras import caps_of
 from tests.engines.programs import program, write_program
+from tests.fake_engine.eras import Name
 from tests.support.waiting import eventually
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -141,13 +144,29 @@ async def test_settings_of_the_manager_do_not_reach_the_probe(tmp_path: Path) ->
     assert (await probe(binary, {**ENV, "LLAMA_ARG_DRAFT_MAX": "4"})).flags == {"--x"}
 
 
-@pytest.mark.parametrize(
-    ("era", "flavour", "depth"), [("new", "new", "--spec-draft-n-max"), ("old", "legacy", "--draft-max")]
-)
-async def test_two_eras_of_engines(fake_engine: MakeFake, era: str, flavour: str, depth: str) -> None:
+@pytest.mark.parametrize("era", get_args(Name))
+async def test_builds_of_all_times_answer(fake_engine: MakeFake, era: Name) -> None:
     caps = await probe(describe_binary(fake_engine(help=era).path, "manifest"), ENV)
-    assert (caps.conclusive, caps.ngram_flavour, caps.depth_flag) == (True, flavour, depth)
-    assert caps.build == "b1-571d0d5"
+    assert caps == caps_of(era)
+
+
+@pytest.mark.parametrize(
+    ("help_text", "fault"),
+    [
+        pytest.param("fails", "exited with 1", id="exit status 1 with text"),
+        pytest.param("empty", "has no help text", id="no text"),
+        pytest.param("hangs", "did not end within 0.5 s", id="hangs"),
+    ],
+)
+async def test_a_help_that_fails_is_inconclusive(fake_engine: MakeFake, help_text: str, fault: str) -> None:
+    binary = describe_binary(fake_engine(help=help_text).path, "manifest")
+    caps = await probe(binary, ENV, timeout_s=0.5 if help_text == "hangs" else 10.0)
+    assert (caps.conclusive, caps.fault) == (False, fault)
+
+
+async def test_a_help_that_fails_still_shows_what_there_is(fake_engine: MakeFake) -> None:
+    caps = await probe(describe_binary(fake_engine(help="fails").path, "manifest"), ENV)
+    assert (caps.mtp_token, caps.has("--metrics")) == ("draft-mtp", True)
 
 
 @pytest.fixture(scope="module")

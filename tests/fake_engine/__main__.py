@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.fake_engine.command_line import help_text, known_flags, parse
+from tests.fake_engine.command_line import parse
 from tests.fake_engine.engine import Engine
+from tests.fake_engine.eras import ERAS, help_text
 from tests.fake_engine.http import Server
-from tests.fake_engine.script import Script, record
+from tests.fake_engine.script import Fault, Script, record
+from tests.fake_engine.speculation import can_draft, types
 
 STARTED_S = time.monotonic()
 RECORDED_VARIABLES = ("LLAMA_", "PADDOCK_", "GGML_", "CUDA_", "LD_LIBRARY_PATH")
@@ -52,12 +54,8 @@ def print_startup(engine: Engine) -> None:
     """The lines of a healthy start up to the moment before the load ends, and what the script adds."""
     options, script = engine.options, engine.script
     log(f"srv    load_model: loading model '{options['--model']}'")
-    if options.get("--verbosity") == "4":
-        log("cmn  common_param: device_info:")
-        log("cmn  common_param:   - CPU     : Fake CPU (24105 MiB, 24105 MiB free)")
-        log("load_tensors: offloaded 31/31 layers to GPU")
-        log("load_tensors:   CPU_Mapped model buffer size =    92.10 MiB")
-        log("llama_kv_cache:        CPU KV buffer size =    22.50 MiB")
+    if ERAS[script.era].trace_level in (None, options.get("--verbosity")):
+        print_placement(options, script)
     for line in script.stderr:
         print(line, file=sys.stderr, flush=True)
     flood = (LATIN * (script.flood_line_bytes // len(LATIN) + 1))[: script.flood_line_bytes]
@@ -68,12 +66,40 @@ def print_startup(engine: Engine) -> None:
     log(f"srv    load_model: initializing, {sizes}, kv_unified = '{unified}'")
 
 
-def end_as_told(script: Script) -> None:
+def print_placement(options: Mapping[str, str], script: Script) -> None:
+    """Devices and buffers, as builds print them at the level of traces; an empty host has no rows (15 §7)."""
+    seen = [] if script.lost_devices == "unseen" else list(script.devices)
+    used = seen[0].partition(":")[0] if seen and script.lost_devices != "unused" else ""
+    if options.get("--device") == "none" or options.get("--gpu-layers") == "0":
+        used = ""
+    log("cmn  common_param: device_info:")
+    for device in seen:
+        name, _, about = device.partition(": ")
+        log(f"cmn  common_param:   - {name} : {about}")
+    layers = "0" if options.get("--gpu-layers") == "0" else "31"
+    log(f"load_tensors: offloaded {layers}/31 layers to GPU")
+    if used and not script.card_mib:
+        return
+    if used:
+        log(f"load_tensors:      {used} model buffer size = {script.card_mib:8.2f} MiB")
+    log("load_tensors:   CPU_Mapped model buffer size =    92.10 MiB")
+    log("llama_kv_cache:        CPU KV buffer size =    22.50 MiB")
+
+
+def end_as_told(end: Script | Fault) -> None:
     """The scripted death."""
-    if script.exit_signal is not None:
-        os.kill(os.getpid(), signal.Signals[script.exit_signal])
-    if script.exit_code is not None:
-        os._exit(script.exit_code)
+    if end.exit_signal is not None:
+        os.kill(os.getpid(), signal.Signals[end.exit_signal])
+    if end.exit_code is not None:
+        os._exit(end.exit_code)
+
+
+def meet(fault: Fault) -> None:
+    """The last words of a fault, and its end."""
+    time.sleep(fault.after_s)
+    for line in fault.stderr:
+        print(line, file=sys.stderr, flush=True)
+    end_as_told(fault)
 
 
 def leave_grandchild(listener: asyncio.Server) -> None:
@@ -92,11 +118,10 @@ async def load(engine: Engine) -> None:
     log(f"srv  llama_server: listening on http://{engine.options['--host']}:{engine.options['--port']}")
 
 
-async def run(engine: Engine, keys: frozenset[str], *, faulty: bool) -> int:
+async def run(engine: Engine, server: Server, fault: Fault | None, *, faulty: bool) -> int:
     """Serve until a signal; returns the exit status (15 §8)."""
     loop, script = asyncio.get_running_loop(), engine.script
     stop = asyncio.Event()
-    server = Server(engine, keys)
     host, port = engine.options["--host"], int(engine.options["--port"])
     try:
         listener = await asyncio.start_server(server.serve, host, port)
@@ -106,6 +131,9 @@ async def run(engine: Engine, keys: frozenset[str], *, faulty: bool) -> int:
         return 1
     check_model(engine.options["--model"])
     print_startup(engine)
+    if fault is not None and fault.at_request == 0:
+        meet(fault)
+    engine.can_draft = can_draft(engine.options, script, log)
     if script.grandchild:
         leave_grandchild(listener)
     if faulty:
@@ -135,12 +163,12 @@ def on_signal(stop: asyncio.Event) -> None:
 def informational(argv: list[str], script: Script) -> int | None:
     """Answer `--help`, `--version` and `--list-devices`; None when the line asks for none of them."""
     if "--version" in argv:
-        print(script.version, file=sys.stderr)
+        print(script.version or ERAS[script.era].version, file=sys.stderr)
         return 0
     if "--help" in argv or "-h" in argv:
         if script.help == "hangs":
             time.sleep(FOR_EVER_S)
-        print("" if script.help == "empty" else help_text(script.help))
+        print("" if script.help == "empty" else help_text(script.era))
         return int(script.help == "fails")
     if "--list-devices" in argv:
         print("\n".join(["Available devices:", *(f"  {device}" for device in script.devices)]))
@@ -157,13 +185,23 @@ def main(argv: list[str], environ: Mapping[str, str]) -> int:
     starts = record("starts", {"pid": os.getpid(), "argv": argv, "environment": variables})
     faulty = script.faulty_starts is None or starts <= script.faulty_starts
     defaults = {"--host": "127.0.0.1", "--port": "8080"}
-    options = defaults | parse(argv, known_flags(help_text(script.help)), script.reject_flags)
+    options = defaults | parse(argv, script.era, script.reject_flags)
+    types(options, script.era)
     if faulty and script.exit_after_s == 0 and (script.exit_signal or script.exit_code is not None):
         for line in script.stderr:
             print(line, file=sys.stderr, flush=True)
         end_as_told(script)
     keys = {environ.get("LLAMA_API_KEY", ""), *options.get("--api-key", "").split(",")} - {""}
-    return asyncio.run(run(Engine(script, options), frozenset(keys), faulty=faulty))
+    engine = Engine(script, options)
+    fault = next((one for one in script.faults if faulty and one.applies(argv, environ)), None)
+    server = Server(engine, frozenset(keys), partial(at_request, fault))
+    return asyncio.run(run(engine, server, fault, faulty=faulty))
+
+
+def at_request(fault: Fault | None, number: int) -> None:
+    """Meet a fault whose time has come."""
+    if fault is not None and fault.at_request == number:
+        meet(fault)
 
 
 if __name__ == "__main__":

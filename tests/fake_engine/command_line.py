@@ -1,66 +1,60 @@
-"""The command line of llama-server: help of two eras, and a parser that refuses what the real one does.
+"""The command line of llama-server: a parser that refuses what that of the era refuses.
 
-Flags, their spellings and whether they take a value are read from the help text itself (15 §1-2).
+Flags, their spellings and whether they take values are read from the help text itself (15 §1-2).
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 from typing import NoReturn
 
-HELP_FILE = Path(__file__).parent.parent / "data" / "llama-server-help-b10068.txt"
-HELP_COLUMN = 40
+from tests.fake_engine import eras
+
 REMOVED = "the argument has been removed"
-LEGACY_SPECULATION = """
---spec-type [none|ngram-cache|ngram-simple|ngram-map-k|ngram-map-k4v|ngram-mod]
-                                        type of speculative decoding to use without a draft model
---spec-ngram-size-n N                   ngram size N for ngram-based speculative decoding (default: 12)
---draft, --draft-n, --draft-max N       number of tokens to draft for speculative decoding (default: 16)
-                                        (env: LLAMA_ARG_DRAFT_MAX)
---draft-min, --draft-n-min N            minimum number of draft tokens to use (default: 0)
-                                        (env: LLAMA_ARG_DRAFT_MIN)
--md,   --model-draft FNAME              draft model for speculative decoding (default: unused)
-"""
+TYPES = "--spec-type"
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One entry of the help text: every spelling, whether a value follows, and its text."""
+    """One entry of the help text: every spelling, how many values follow, and its text."""
 
     names: tuple[str, ...]
-    takes_value: bool
+    values: int
     text: str
 
-
-def help_text(era: str) -> str:
-    """The real help of b10068, or (`old`) one as builds before the renames printed it."""
-    text = HELP_FILE.read_text(encoding="utf-8")
-    if era != "old":
-        return text
-    kept = [b for b in blocks(text) if REMOVED not in b and not re.match(r".*(--spec-|--model-draft)", b)]
-    return "\n".join(kept) + LEGACY_SPECULATION
+    @property
+    def takes_value(self) -> bool:
+        return self.values > 0
 
 
-def blocks(text: str) -> list[str]:
-    """The help text cut before every line that starts with a dash."""
-    return re.split(r"\n(?=-)", text)
-
-
-def known_flags(text: str) -> dict[str, Flag]:
-    """Every spelling of every flag the help text lists."""
+@cache
+def known_flags(era: eras.Name) -> dict[str, Flag]:
+    """Every spelling of every flag that the help text of an era lists."""
     found: dict[str, Flag] = {}
-    for block in blocks(text):
-        line = block.splitlines()[0]
-        declared = re.match(r"(?:-{1,2}[A-Za-z][\w-]*,?\s*)+", line)
-        if declared is not None:
-            names = tuple(declared.group().replace(",", " ").split())
-            takes_value = declared.end() < len(line) and declared.end() != HELP_COLUMN
-            found.update(dict.fromkeys(names, Flag(names, takes_value, block)))
+    for block in eras.blocks(eras.help_text(era)):
+        names, values = _declared(block.split("\n")[0])
+        found.update(dict.fromkeys(names, Flag(names, values, block.strip("\n"))))
     return found
+
+
+def _declared(line: str) -> tuple[tuple[str, ...], int]:
+    """Spellings, and the number of values: what stands one blank behind the last spelling."""
+    names: list[str] = []
+    end = 0
+    for token in re.finditer(r"[^\s,]+,?", line):
+        name = token.group().rstrip(",")
+        if not re.fullmatch(r"-{1,2}[A-Za-z][\w-]*", name):
+            break
+        names.append(name)
+        end = token.end()
+    rest = line[end:]
+    if not names or not re.match(r" [^ ]", rest):
+        return tuple(names), 0
+    return tuple(names), 2 if re.fullmatch(r"[A-Z]+ [A-Z]+", re.split(r"\s{2,}", rest.strip())[0]) else 1
 
 
 def refuse(message: str, flag: Flag | None = None) -> NoReturn:
@@ -70,20 +64,24 @@ def refuse(message: str, flag: Flag | None = None) -> NoReturn:
     raise SystemExit(1)
 
 
-def parse(argv: Sequence[str], flags: Mapping[str, Flag], rejected: Sequence[str] = ()) -> dict[str, str]:
-    """Values by every spelling of each flag that was given; the last occurrence wins."""
+def parse(argv: Sequence[str], name: eras.Name, rejected: Sequence[str] = ()) -> dict[str, str]:
+    """Values by every spelling of each flag that was given; the last occurrence wins, but types add up."""
+    era, flags = eras.ERAS[name], known_flags(name)
     given: dict[str, str] = {}
     rest = iter(argv)
     for token in rest:
-        name = token.replace("_", "-") if token.startswith("--") else token
-        flag = flags.get(name)
-        if flag is None or name in rejected:
-            refuse(f"error: invalid argument: {token}")
-        value = next(rest, None) if flag.takes_value else token
-        if value is None:
+        spelling = token.replace("_", "-") if token.startswith("--") else token
+        flag = flags.get(spelling)
+        if flag is None or spelling in rejected:
+            refuse(era.unknown_flag.format(token))
+        values = [value for _ in range(flag.values) if (value := next(rest, None)) is not None]
+        if len(values) < flag.values:
             refuse(f'error while handling argument "{token}": expected value for argument', flag)
         if REMOVED in flag.text:
             hint = " ".join(flag.text.split(REMOVED)[1].split("(env:")[0].split())
             refuse(f'error while handling argument "{token}": {REMOVED}{hint}', flag)
+        value = " ".join(values) if values else token
+        if TYPES in flag.names and era.adds_types and TYPES in given:
+            value = f"{given[TYPES]} {value}"
         given.update(dict.fromkeys(flag.names, value))
     return given

@@ -52,6 +52,7 @@ class Engine:
 
     script: Script
     options: Mapping[str, str]
+    can_draft: bool = False
     ready: bool = False
     generations: int = 0
     slots: list[Slot] = field(default_factory=list)
@@ -64,10 +65,6 @@ class Engine:
     @property
     def alias(self) -> str:
         return self.options.get("--alias", self.options["--model"])
-
-    @property
-    def speculative(self) -> bool:
-        return "--spec-default" in self.options or self.options.get("--spec-type", "none") != "none"
 
     @property
     def slot_context(self) -> int:
@@ -85,7 +82,7 @@ class Engine:
         if path == "/props" and method == "GET":
             return JSON_TYPE, json.dumps(self._props())
         if path == "/slots":
-            shown = [slot.as_json(self.slot_context, self.speculative) for slot in self.slots]
+            shown = [slot.as_json(self.slot_context, self.can_draft) for slot in self.slots]
             return JSON_TYPE, json.dumps(shown)
         if path in ("/models", "/v1/models"):
             model = {"id": self.alias, "object": "model", "owned_by": "llamacpp", "meta": {}}
@@ -99,7 +96,8 @@ class Engine:
         settings = {"params": {"speculative.types": "none"}, "n_ctx": self.slot_context}
         shown: dict[str, Any] = {"default_generation_settings": settings, "total_slots": len(self.slots)}
         shown |= {"model_alias": self.alias, "model_path": self.script.model_path or self.options["--model"]}
-        shown |= {"modalities": {"vision": "--mmproj" in self.options, "video": False, "audio": False}}
+        sees, hears = "--mmproj" in self.options, self.script.hears
+        shown |= {"modalities": {"vision": sees, "video": False, "audio": hears}}
         return shown | {"endpoint_slots": True, "chat_template": "", "build_info": "b1-571d0d5"}
 
     def _metrics(self) -> str:
@@ -109,6 +107,16 @@ class Engine:
         name = "llamacpp:tokens_predicted_total"
         total = f"# TYPE {name} counter\n{name} {sum(slot.decoded for slot in self.slots)}\n"
         return total + f"llamacpp:requests_processing {sum(slot.busy for slot in self.slots)}\n"
+
+    def timings(self, prompt: int, count: int) -> dict[str, float]:
+        """What an answer of so many tokens says of its speed; drafts are named only where there were any."""
+        script = self.script
+        drafts = self.can_draft and script.drafted > 0
+        each_ms = script.drafting_token_ms if drafts else script.token_ms
+        shown: dict[str, float] = {"cache_n": 0, "prompt_n": prompt, "prompt_ms": 1.0}
+        shown |= {"prompt_per_second": 1000.0, "predicted_n": count, "predicted_ms": count * each_ms}
+        shown["predicted_per_second"] = 1000.0 / each_ms
+        return shown | ({"draft_n": script.drafted, "draft_n_accepted": script.accepted} if drafts else {})
 
     async def take_slot(self, prompt: int) -> Slot:
         """Wait for a free slot; the client hears nothing meanwhile, as 15 §5 says."""
@@ -135,6 +143,9 @@ class Reply:
     count: int
     finish: str
     usage_chunk: bool
+    timings: Mapping[str, float]
+    native: bool = False
+    """`/completion`: the engine's own shape instead of OpenAI's."""
 
     @classmethod
     def to(cls, engine: Engine, path: str, body: Mapping[str, Any]) -> Reply:
@@ -148,11 +159,13 @@ class Reply:
             message = "the request exceeds the available context size, try increasing it"
             sizes = {"n_prompt_tokens": prompt, "n_ctx": engine.slot_context}
             raise HttpRefusal(400, "exceed_context_size_error", message, **sizes)
-        limit = body.get("max_tokens") or body.get("max_completion_tokens") or engine.script.tokens
+        limits = (body.get(name) for name in ("max_tokens", "max_completion_tokens", "n_predict"))
+        limit = next(filter(None, limits), engine.script.tokens)
         count = min(engine.script.tokens, limit)
         finish = "length" if limit < engine.script.tokens else "stop"
         wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        return cls(chat, engine.alias, prompt, count, finish, chat and wants_usage)
+        usage, native = chat and wants_usage, path == "/completion"
+        return cls(chat, engine.alias, prompt, count, finish, usage, engine.timings(prompt, count), native)
 
     @staticmethod
     def token(number: int) -> str:
@@ -161,6 +174,8 @@ class Reply:
 
     def chunk(self, text: str | None, finish: str | None = None, **extra: Any) -> bytes:
         """One event of a stream."""
+        if self.native:
+            return event({"content": text or "", "stop": text is None, "id_slot": -1} | extra)
         if self.chat:
             part: dict[str, Any] = {"delta": {} if text is None else {"content": text}}
         else:
@@ -172,13 +187,16 @@ class Reply:
         """The events after the last token, `[DONE]` included."""
         totals = self._totals()
         if not self.usage_chunk:
-            return self.chunk(None, self.finish, **totals) + b"data: [DONE]\n\n"
+            last = self.chunk(None, self.finish, **totals)
+            return last if self.native else last + b"data: [DONE]\n\n"
         last = event(self._frame("chat.completion.chunk", []) | totals)
         return self.chunk(None, self.finish) + last + b"data: [DONE]\n\n"
 
     def whole(self) -> dict[str, Any]:
         """The answer of a request that is not streamed."""
         text = "".join(self.token(number) for number in range(self.count))
+        if self.native:
+            return {"content": text, "stop": True, "tokens_predicted": self.count} | self._totals()
         part = {"message": {"role": "assistant", "content": text}} if self.chat else {"text": text}
         choice = {"finish_reason": self.finish, "index": 0, **part}
         return self._frame("chat.completion", [choice]) | self._totals()
@@ -190,9 +208,10 @@ class Reply:
 
     def _totals(self) -> dict[str, Any]:
         tokens = {"completion_tokens": self.count, "prompt_tokens": self.prompt}
-        timings = {"cache_n": 0, "prompt_n": self.prompt, "prompt_ms": 1.0, "prompt_per_second": 1000.0}
-        timings |= {"predicted_n": self.count, "predicted_ms": 1.0, "predicted_per_second": 1000.0}
-        return {"usage": tokens | {"total_tokens": self.prompt + self.count}, "timings": timings}
+        timings = {"timings": self.timings}
+        if self.native:
+            return timings
+        return {"usage": tokens | {"total_tokens": self.prompt + self.count}} | timings
 
 
 def event(value: Mapping[str, Any]) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -17,7 +17,7 @@ from tests.fake_engine.script import record
 
 PUBLIC_PATHS = frozenset({"/health", "/v1/health", "/models", "/v1/models"})
 KEEP_ALIVE = "Keep-Alive: timeout=5, max=100"
-GENERATION_PATHS = frozenset({"/v1/chat/completions", "/chat/completions", "/v1/completions"})
+GENERATION_PATHS = frozenset({"/v1/chat/completions", "/chat/completions", "/v1/completions", "/completion"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Server:
 
     engine: Engine
     keys: frozenset[str]
+    at_request: Callable[[int], None] = lambda number: None
+    """Told of every generation by its number, which may end the process."""
     active: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -108,6 +110,7 @@ class Server:
             raise HttpRefusal(500, "server_error", str(error)) from None
         record("requests", {"path": request.path, "headers": dict(request.headers), "body": body})
         engine.generations += 1
+        self.at_request(engine.generations)
         if engine.script.fail_status is not None:
             raise HttpRefusal(engine.script.fail_status, "server_error", "scripted failure")
         reply = Reply.to(engine, request.path, body)
@@ -137,6 +140,8 @@ class Server:
             for number in range(reply.count):
                 await asyncio.wait({gone}, timeout=self._delay_s(number))
                 self._maybe_die()
+                if gone.done() and self.engine.script.keeps_lost_clients:
+                    await asyncio.Event().wait()
                 if gone.done() or number == self.engine.script.cut_at_token:
                     return False
                 slot.decoded += 1

@@ -8,12 +8,44 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-HelpEra = Literal["new", "old", "empty", "fails", "hangs"]
+from tests.fake_engine.eras import ERAS, Name
+
+Help = Literal[Name, "empty", "fails", "hangs"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An end that depends on the line, as that of a build which breaks on one setting.
+
+    A setting is a flag, or a flag and its value as they stand on the line: `--fit on`.
+    """
+
+    on: tuple[str, ...] = ()
+    """Settings that must all be on the line; also `NAME=value` of the environment."""
+    off: tuple[str, ...] = ()
+    """Settings of which none may be."""
+    stderr: tuple[str, ...] = ()
+    exit_code: int | None = None
+    exit_signal: str | None = None
+    at_request: int = 0
+    """It happens at this generation, counted from 1; 0 is before the model is loaded."""
+    after_s: float = 0.0
+
+    def applies(self, argv: Sequence[str], environ: Mapping[str, str]) -> bool:
+        """Whether a start with this line meets it."""
+        line = f" {' '.join(argv)} "
+
+        def is_set(setting: str) -> bool:
+            name, equals, value = setting.partition("=")
+            known = bool(equals) and not name.startswith("-")
+            return environ.get(name) == value if known else f" {setting} " in line
+
+        return all(map(is_set, self.on)) and not any(map(is_set, self.off))
 
 
 @dataclass(frozen=True)
@@ -41,6 +73,8 @@ class Script:
     """SIGKILL itself in the middle of this generation request, counted from 1."""
     port_outlives_s: float = 0.0
     """How long before that the request's connection is closed already, while the port takes new ones."""
+    keeps_lost_clients: bool = False
+    """A client that leaves in the middle of a stream leaves its slot busy for ever."""
     cut_at_token: int | None = None
     """Drop the connection after so many streamed tokens."""
     fail_status: int | None = None
@@ -51,15 +85,41 @@ class Script:
     """Tokens per slot that `/props` reports instead of what was asked."""
     reject_flags: tuple[str, ...] = ()
     """Flags that this build does not know."""
-    help: HelpEra = "new"
-    """`new`: b10068; `old`: before the renames of the speculation flags; `fails`: exit status 1."""
-    version: str = "version: 1 (571d0d5)\nbuilt with GNU 11.4.0 for Linux x86_64"
+    help: Help = "new"
+    """The era of the build (`tests.fake_engine.eras`; `new` is b10068), or how its help fails; `fails` has
+    the text of b10068 and exit status 1."""
+    version: str | None = None
+    """What `--version` says; None is what builds of its era say."""
+    faults: tuple[Fault, ...] = ()
+    """Ends that depend on the line; the first that applies is met."""
+    has_head: bool = True
+    """The model can draft by itself (MTP)."""
+    hears: bool = False
+    """It takes sound, by `/props`; pictures it takes with a projector."""
+    foreign_drafter: bool = False
+    """Every drafter has another vocabulary than the model."""
     devices: tuple[str, ...] = ()
     """Lines of `--list-devices` below the heading, such as `Vulkan0: llvmpipe (2048 MiB, 2048 MiB free)`."""
+    card_mib: float = 0.0
+    """Weights that a start says it put on the first of them; 0 leaves it unsaid how large buffers are."""
+    lost_devices: Literal["", "unseen", "unused"] = ""
+    """Although devices are listed, a start does not see them, or sees them and puts nothing there."""
     tokens: int = 8
     token_interval_s: float = 0.0
     first_token_s: float = 0.0
     """Time between the headers and the first token."""
+    token_ms: float = 0.125
+    """What timings say of each token where nothing was drafted."""
+    drafting_token_ms: float = 0.125
+    """The same where something was."""
+    drafted: int = 0
+    """Tokens drafted for each answer, while slots can draft; 0 is none, so that timings do not say."""
+    accepted: int = 0
+
+    @property
+    def era(self) -> Name:
+        """The era of the build, also where its help fails."""
+        return next((name for name in ERAS if name == self.help), "new")
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Script:
@@ -72,8 +132,12 @@ class Script:
                 values[name.removeprefix("FAKE_").lower()] = json.loads(value)
         if unknown := values.keys() - {item.name for item in fields(cls)}:
             raise SystemExit(f"fake engine: no such fault: {', '.join(sorted(unknown))}")
-        frozen: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-        return cls(**frozen)
+        values["faults"] = [Fault(**_frozen(fault)) for fault in values.get("faults", ())]
+        return cls(**_frozen(values))
+
+
+def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def record(kind: Literal["starts", "requests"], value: Mapping[str, Any]) -> int:

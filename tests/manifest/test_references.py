@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from framework.values.engine import EngineRef
-from framework.values.request import PoolLimits, SpecPolicy
+from framework.values.request import PoolLimits
 from tests.manifest.reading import MODEL, read, read_model
 
 TWO_POOLS = '[pools.gpu]\ndevices = ["auto"]\n[pools.host]\ndevices = ["cpu"]\n'
@@ -59,17 +59,6 @@ def test_the_defaults_may_say_which_pool() -> None:
 
 def test_a_pool_without_devices_is_refused() -> None:
     assert read("[pools.p]\ndevices = []").only.allowed == "a list of texts with at least one entry"
-
-
-def test_a_policy_is_used_by_name() -> None:
-    policy = '[speculation.s]\nmode = "ngram"\nngram = { match = 8, min = 4, max = 16 }\n'
-    assert read(f'{policy}{MODEL}speculation = "s"').request().spec == SpecPolicy(
-        "ngram", ngram_match=8, ngram_min=4, ngram_max=16
-    )
-
-
-def test_without_a_policy_the_mode_is_auto() -> None:
-    assert read(MODEL).request().spec == SpecPolicy()
 
 
 @pytest.mark.parametrize("models", ['["*"]', '["m"]', '["alias"]', '["m", "*"]', "[]"])
@@ -129,19 +118,3 @@ def test_an_address_that_others_reach_is_fine_with_keys() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1:80", "localhost:80", "[::1]:80"])
 def test_loopback_needs_no_keys(address: str) -> None:
     assert read(f'[server]\nlisten = "{address}"').errors == []
-
-
-def test_an_unknown_mode_is_a_warning_and_runs_as_auto() -> None:
-    reading = read(f'[speculation.s]\nmode = "ngrm"\n{MODEL}speculation = "s"\n')
-    warning = reading.warnings[0]
-    assert (warning.code, warning.path, warning.suggestion) == (
-        "unknown_spec_mode",
-        "speculation.s.mode",
-        '"ngram"',
-    )
-    assert reading.request().spec.mode == "auto"
-
-
-@pytest.mark.parametrize("ngram", ["{ match = 0 }", "{ min = -1 }", "{ min = 9, max = 8 }", "{ max = 10 }"])
-def test_lengths_of_drafts_are_positive_and_in_order(ngram: str) -> None:
-    assert read(f"[speculation.s]\nngram = {ngram}").only.path.startswith("speculation.s.ngram")

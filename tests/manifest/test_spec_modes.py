@@ -36,6 +36,8 @@ def test_a_canonical_mode_is_itself(mode: str) -> None:
         ("ngram,mtp", "mtp+ngram"),
         ("mtp,x", "mtp"),
         ("x,ngram", "ngram"),
+        ("ngram-mod,foo", "ngram"),
+        ("ngram-simple,mtp", "mtp"),
         ("ngram-simple,draft", "auto"),
         ("ngrm", "auto"),
     ],

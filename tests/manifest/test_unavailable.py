@@ -22,16 +22,6 @@ REFUSED = {
     },
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
     "engines": {"kind": '"native"', "system_rocm": '"auto"'},
-    "speculation": {
-        "mode": '"mtp"',
-        "draft": '"d.gguf"',
-        "depth": '"adaptive"',
-        "controller": '"profit"',
-        "loop_guard": '"stop"',
-        "min_head": "3.0",
-        "allow_mla": "false",
-        "yield_watch": '"report"',
-    },
     "models": {
         "slot_state": '"save"',
         "on_drift": '"report"',
@@ -80,26 +70,12 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
         ("server", "on_exit", '"stop"'),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
-        ("speculation", "mode", '"auto"'),
-        ("speculation", "mode", '"off"'),
-        ("speculation", "mode", "false"),
-        ("speculation", "mode", '"ngram"'),
-        ("speculation", "mode", '"NGRAM-simple"'),
-        ("speculation", "loop_guard", '"off"'),
-        ("speculation", "yield_watch", '"off"'),
         ("models", "slot_state", '"off"'),
         ("models", "slot_state", '{ mode = "off" }'),
     ],
 )
 def test_what_happens_anyway_may_be_written(table: str, key: str, value: str) -> None:
     assert table_with(table, key, value).errors == []
-
-
-@pytest.mark.parametrize(
-    "mode", ["mtp", "draft-mtp", "mtp,ngram", "mtp+ngram", "draft", "eagle3", "dflash", "Draft-Simple"]
-)
-def test_drafting_with_another_model_is_refused_however_it_is_spelled(mode: str) -> None:
-    assert table_with("speculation", "mode", f'"{mode}"').codes == ["not_available_yet"]
 
 
 @pytest.mark.parametrize("key", list(REFUSED["models"]))
@@ -112,7 +88,6 @@ def test_the_defaults_are_no_way_round(key: str) -> None:
     [
         ("server", "request_log", '"verbose"', "bad_value"),
         ("access", "rate", '"5"', "bad_rate"),
-        ("speculation", "depth", "0", "out_of_range"),
         ("models", "on_drift", '"ignore"', "bad_value"),
     ],
 )
@@ -136,13 +111,6 @@ COMPLETE_REFUSALS = [
     "access.laptop.concurrency",
     "access.laptop.tokens",
     "engines.default.system_rocm",
-    "speculation.steady.draft",
-    "speculation.steady.depth",
-    "speculation.steady.controller",
-    "speculation.steady.loop_guard",
-    "speculation.steady.min_head",
-    "speculation.steady.allow_mla",
-    "speculation.steady.yield_watch",
     "models.smollm2.overflow_to",
     "models.smollm2.slot_state",
     "models.smollm2.on_drift",

@@ -13,6 +13,7 @@ from framework.models.file_names import (
     is_gguf,
     is_helper,
     label,
+    names_gemma_4,
     other_shards,
     repo_of_url,
     shard,
@@ -173,3 +174,20 @@ def test_billions_of_parameters(model_id: str | None, size_label: str | None, ex
 def test_any_name_can_be_asked_about(name: str) -> None:
     for ask in (shard, is_gguf, is_companion, is_helper, label, is_big_endian, repo_of_url, billions):
         ask(name)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_family"),
+    [
+        ("gemma-4-E2B", True),
+        ("gemma_4_x", True),
+        ("org/GEMMA4-12b", True),
+        ("gemma4", False),
+        ("gemma-3n-E4B", False),
+        ("gemma--4-x", False),
+        ("", False),
+    ],
+)
+def test_the_family_that_drafts_with_a_file_of_its_own(name: str, is_family: bool) -> None:
+    assert names_gemma_4(name) == is_family
+    assert names_gemma_4("other", name) == is_family

@@ -11,7 +11,7 @@ from framework.models.companions import Companion
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
 from framework.models.hub.facts import ResolvedSource
-from framework.models.hub.pins import note_no_projector
+from framework.models.hub.pins import note_none
 from framework.models.projector import launch_projector
 from framework.values.reason import Refused
 from framework.values.request import ModelSource
@@ -61,7 +61,7 @@ def test_a_repository_that_was_asked_and_has_none_is_told(tmp_path: Path, reader
     snapshot.mkdir(parents=True)
     main = write_model(snapshot / "gemma-3.gguf")
     assert launch_projector("auto", of_a_hub(main, None), reader.read(main), reader) == Companion()
-    note_no_projector(main)
+    note_none(main, "projector")
     found = launch_projector("auto", of_a_hub(main, None), reader.read(main), reader)
     assert [reason.code for reason in found.reasons] == ["projector_not_found"]
 

@@ -196,6 +196,62 @@ def test_no_line_is_too_odd_to_be_read(argv: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "draft", "file"),
+    [
+        pytest.param(
+            "-md /m/d.gguf --spec-type draft-simple", DraftPlan("model", 3), "/m/d.gguf", id="separate"
+        ),
+        pytest.param(
+            "--spec-draft-model /m/d.gguf --spec-type draft-mtp --spec-draft-n-max 2",
+            DraftPlan("model", 2),
+            "/m/d.gguf",
+            id="drafter-as-a-head",
+        ),
+        pytest.param(
+            "-hfd o/r --spec-type draft-simple", DraftPlan("model", 3), None, id="from-a-hub-by-the-engine"
+        ),
+        pytest.param(
+            "-md d.gguf --draft-max 7 --spec-type draft", DraftPlan("model", 7), "d.gguf", id="older-words"
+        ),
+        pytest.param(
+            "-md d.gguf --spec-type draft-simple -ctkd q8_0 --cache-type-v-draft q4_0",
+            DraftPlan("model", 3, "q8_0", "q4_0"),
+            "d.gguf",
+            id="caches-of-its-own",
+        ),
+        pytest.param(
+            "-ctk q8_0 -md d.gguf --spec-type draft-eagle3", DraftPlan("model", 3), "d.gguf", id="f16-caches"
+        ),
+        pytest.param(
+            "-md d.gguf --spec-type draft-dflash -ngld 0",
+            DraftPlan("model", 3, on_cpu=True),
+            "d.gguf",
+            id="in-host-memory",
+        ),
+        pytest.param(
+            "-md d.gguf --spec-type ngram-mod", DraftPlan("model", 3), "d.gguf", id="loaded-for-nothing"
+        ),
+        pytest.param("--spec-type draft-simple", None, None, id="no-drafter"),
+        pytest.param("--spec-type mtp:n_max=1", DraftPlan("head", 3), None, id="settings-behind-the-type"),
+    ],
+)
+def test_a_drafter_is_seen_with_what_it_takes(text: str, draft: DraftPlan | None, file: str | None) -> None:
+    found = line(text)
+    assert (found.draft, found.drafter) == (draft, file)
+
+
+def test_variables_name_a_drafter_as_well() -> None:
+    found = line("--spec-type draft-simple", SPEC_DRAFT_MODEL="/m/d.gguf", SPEC_DRAFT_N_MAX="6")
+    assert (found.draft, found.drafter) == (DraftPlan("model", 6), "/m/d.gguf")
+
+
+def test_a_build_from_before_the_renaming_drafts_deeper_by_itself() -> None:
+    drafting = ["-md", "d.gguf", "--spec-type", "draft"]
+    assert read_line(drafting, {}, usual_depth=16).draft == DraftPlan("model", 16)
+    assert read_line(drafting, {}, usual_depth=16).cache.drafted == 16
+
+
+@pytest.mark.parametrize(
     ("text", "drafted"),
     [
         ("", 0),
@@ -204,6 +260,8 @@ def test_no_line_is_too_odd_to_be_read(argv: list[str]) -> None:
         ("--spec-type ngram-simple", 48),
         ("--spec-type ngram-cache --spec-type ngram-simple --spec-ngram-simple-size-m 4", 8),
         ("--spec-type draft-mtp,ngram-cache --spec-draft-n-max 30", 30),
+        ("--spec-type ngram-mod --draft-max 32", 32),
+        ("-md d.gguf --spec-type draft-simple --spec-draft-n-max 9", 9),
         ("--spec-type none", 0),
         ("--spec-type womba", 0),
         ("--spec-type ngram-mod --spec-ngram-mod-n-max 999999999999", 65536),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from framework.planning.pool_hardware import (
@@ -10,12 +12,14 @@ from framework.planning.pool_hardware import (
     gpus_of,
     gpus_on_line,
     host_of,
+    is_accelerated,
     is_host_pool,
 )
 from framework.values.device import Device
 from framework.values.reason import Reason, Refused
 from framework.values.request import PoolLimits
 from tests.engines.requests import a_request
+from tests.support.launches import a_card, a_pool, host
 
 BIG_UUID = "GPU-5f1c"
 DEVICES = (
@@ -122,3 +126,21 @@ def test_host_pools(names_: tuple[str, ...], *, expected: bool) -> None:
 )
 def test_backends_are_known_by_name(name: str, expected: str) -> None:
     assert backend_of(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("devices", "request_fields", "is_fast"),
+    [
+        pytest.param((a_card(0, 8.0), a_card(1, 8.0)), {}, True, id="two-cards"),
+        pytest.param((Device("Metal", "gpu", 1 << 34, 1 << 34), host()), {}, True, id="metal"),
+        pytest.param((host(),), {}, False, id="processor"),
+        pytest.param(
+            (a_card(0, 8.0),), {"memory_mode": "manual", "gpu_layers": 0}, False, id="no-layers-by-hand"
+        ),
+        pytest.param((a_card(0, 8.0),), {"pool": a_pool("cpu")}, False, id="pool-of-host-memory"),
+    ],
+)
+def test_where_decoding_runs_is_known_before_memory_is_planned(
+    devices: tuple[Device, ...], request_fields: dict[str, Any], is_fast: bool
+) -> None:
+    assert is_accelerated(a_request(**request_fields), devices) is is_fast  # 05 §13.19

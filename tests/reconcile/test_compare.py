@@ -14,6 +14,7 @@ from framework.reconcile.compare import compare_requests, request_digest, strong
 from framework.values.engine import Capabilities, EngineRef
 from framework.values.instance import InstanceView, State
 from framework.values.plan import LaunchPlan, SpecDecision
+from framework.values.reason import Reason
 from framework.values.request import (
     LiveSettings,
     ModelRequest,
@@ -22,6 +23,7 @@ from framework.values.request import (
     RestartPolicy,
     SpecPolicy,
 )
+from framework.values.speculation import NO_FACTS, SpecFacts, SpecInputs
 
 BASE = ModelRequest(id="m", source=ModelSource(path=Path("/models/a.gguf")))
 CAPS = Capabilities(
@@ -51,6 +53,7 @@ def running(tmp_path: Path) -> InstanceView:
         unified=False,
         cache_types=(None, None),
         fingerprint="f",
+        spec_inputs=SpecInputs(SpecPolicy(), NO_FACTS, CAPS),
     )
     return InstanceView(
         instance="m.0@1",
@@ -224,3 +227,95 @@ def test_the_digest_leaves_live_settings_out() -> None:
 
 def test_the_digest_sees_every_launch_field() -> None:
     assert request_digest(BASE) != request_digest(replace(BASE, n_ctx=1))
+
+
+# Speculation is compared by outcome, on the facts of the launch (07 §3.6)
+
+HEAD = SpecFacts("m", "m.gguf", nextn_layers=1, params_b=8.0)
+DRAFTED = SpecFacts("m", "m.gguf", drafter=Path("/models/small.gguf"), drafter_kind="plain")
+MTP_CAPS = replace(
+    CAPS,
+    spec_types=("none", "draft-simple", "draft-mtp", "ngram-mod"),
+    mtp_token="draft-mtp",
+    depth_flag="--spec-draft-n-max",
+    drafter_flag="--model-draft",
+)
+
+
+def effect_of(running: InstanceView, facts: SpecFacts, old: SpecPolicy, new: SpecPolicy) -> str | None:
+    """What a changed policy does to a launch that was made of these facts."""
+    plan = running.plan
+    assert plan is not None
+    wish = SpecInputs(old, facts, MTP_CAPS, is_accelerated=True)
+    before, after = replace(BASE, spec=old), replace(BASE, spec=new)
+    view = replace(running, request=before, plan=replace(plan, request=before, spec_inputs=wish))
+    return strongest_effect(compare_requests(before, after, view))
+
+
+@pytest.mark.parametrize(
+    ("facts", "old", "new", "effect"),
+    [
+        pytest.param(HEAD, SpecPolicy("auto"), SpecPolicy("mtp"), "nothing", id="auto-was-mtp-already"),
+        pytest.param(HEAD, SpecPolicy("auto"), SpecPolicy("auto", depth=2), "nothing", id="depth-as-it-was"),
+        pytest.param(HEAD, SpecPolicy("auto", depth=4), SpecPolicy("auto"), "restart", id="depth-taken-back"),
+        pytest.param(
+            NO_FACTS, SpecPolicy("auto"), SpecPolicy("auto", depth=4), "nothing", id="depth-without-a-head"
+        ),
+        pytest.param(
+            HEAD, SpecPolicy("auto"), SpecPolicy("auto", ngram_match=9), "nothing", id="knobs-without-ngrams"
+        ),
+        pytest.param(
+            HEAD, SpecPolicy("mtp"), SpecPolicy("mtp+ngram"), "restart", id="n-grams-before-the-head"
+        ),
+        pytest.param(HEAD, SpecPolicy("auto"), SpecPolicy("off"), "restart", id="off"),
+        pytest.param(
+            HEAD,
+            SpecPolicy("auto"),
+            SpecPolicy("auto", is_adaptive=True, controller="fringe"),
+            "nothing",
+            id="what-only-the-native-engine-knows",
+        ),
+        pytest.param(
+            DRAFTED,
+            SpecPolicy("draft", drafter=ModelSource(path=Path("/models/small.gguf"))),
+            SpecPolicy("draft", drafter=ModelSource(path=Path("/models/other.gguf"))),
+            "restart",
+            id="another-drafter",
+        ),
+        pytest.param(
+            DRAFTED,
+            SpecPolicy("draft", drafter=ModelSource(repo="o/r", file="small.gguf")),
+            SpecPolicy("draft", drafter=ModelSource(path=Path("/models/small.gguf"))),
+            "nothing",
+            id="the-same-drafter-by-its-path",
+        ),
+        pytest.param(
+            DRAFTED,
+            SpecPolicy("auto", drafter=ModelSource(path=Path("/models/small.gguf"))),
+            SpecPolicy("auto"),
+            "restart",
+            id="drafter-taken-back",
+        ),
+        pytest.param(
+            NO_FACTS,
+            SpecPolicy("draft"),
+            SpecPolicy("draft", drafter=ModelSource(repo="o/r", variant="Q4_0")),
+            "restart",
+            id="a-drafter-at-last",
+        ),
+    ],
+)
+def test_policies_are_compared_by_what_they_come_to(
+    facts: SpecFacts, old: SpecPolicy, new: SpecPolicy, effect: str, running: InstanceView
+) -> None:
+    assert effect_of(running, facts, old, new) == effect
+
+
+def test_what_was_withheld_is_no_difference(running: InstanceView) -> None:
+    plan = running.plan
+    assert plan is not None
+    demoted = replace(plan, spec=SpecDecision("auto", "none", reason=Reason("runtime_error", "It crashed.")))
+    changes = compare_requests(
+        BASE, replace(BASE, spec=SpecPolicy("auto", depth=5)), replace(running, plan=demoted)
+    )
+    assert strongest_effect(changes) == "nothing"

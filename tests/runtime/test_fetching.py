@@ -17,7 +17,7 @@ from framework.runtime.planner import FactPlanner
 from framework.values.instance import State
 from framework.values.manifest import ServerSettings
 from framework.values.reason import Refused
-from framework.values.request import ModelRequest, ModelSource, RestartPolicy
+from framework.values.request import ModelRequest, ModelSource, RestartPolicy, SpecPolicy
 from tests.conftest import MakeFake
 from tests.runtime.conftest import FleetRig, changed, request_for
 from tests.support.hub_stand_in import HubStandIn
@@ -129,3 +129,34 @@ async def test_a_plan_downloads_nothing(
         await hub_rig.shop.planner.plan(request_hub, 0)
     assert caught.value.failure.reason.code == "model_missing"
     assert hub.seen == []
+
+
+async def test_a_drafter_of_a_hub_is_fetched_for_a_model_of_this_machine(
+    hub_rig: FleetRig, hub: HubStandIn, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    hub.faults.bytes_per_s = 8 * MIB
+    policy = SpecPolicy("draft", drafter=ModelSource(repo=REPO, variant="Q4_K_M"))
+    hub_rig.declare(changed(request_for(fake_engine(), tiny_gguf), spec=policy))
+    await hub_rig.until("m", State.FETCHING)
+    ready = await hub_rig.until("m", State.READY)
+    assert ready.plan is not None
+    drafter = ready.plan.spec.drafter
+    assert drafter is not None
+    assert (Path(drafter).name, ready.plan.main_gguf) == (FILE, tiny_gguf)
+    assert drafter in ready.plan.argv
+    messages = [event.message for event in hub_rig.events.recent(kind="download", limit=10)]
+    assert len(messages) == 2
+    assert all(f"hf:{REPO}:Q4_K_M" in message and "m.gguf" not in message for message in messages)
+
+
+async def test_a_drafter_that_cannot_be_had_keeps_no_model_from_serving(
+    hub_rig: FleetRig, hub: HubStandIn, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    policy = SpecPolicy("draft", drafter=ModelSource(repo="org/none", variant="Q8_0"))
+    hub_rig.declare(changed(request_for(fake_engine(), tiny_gguf), spec=policy))
+    ready = await hub_rig.until("m", State.READY)
+    assert ready.plan is not None
+    spec = ready.plan.spec
+    assert spec.reason is not None
+    assert spec.reason.code == "drafter_not_found"
+    assert "companion_not_fetched" in [note.code for note in spec.notes]

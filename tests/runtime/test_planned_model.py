@@ -1,4 +1,4 @@
-"""What a plan takes from the model's files: its projector, and how its template is told to reason."""
+"""What a plan takes from files: its projector, its drafter, and how its template is told to reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from framework.runtime.identity import files_identity
 from framework.runtime.planner import FactPlanner
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Refused
-from framework.values.request import ModelRequest
+from framework.values.request import ModelRequest, ModelSource, SpecPolicy
 from tests.conftest import MakeFake
 from tests.models.gguf_bytes import STRING, llama, pair
 from tests.runtime.conftest import changed, request_for
@@ -76,6 +76,22 @@ async def test_a_projector_that_is_found_is_launched_and_watched(asked: ModelReq
     made = await plan(request, tmp_path)
     assert made.projector == path
     assert made.argv[made.argv.index("--mmproj") + 1] == str(path)
+    assert made.fingerprint != without.fingerprint
+    assert path in [file.path for file in files_identity(request, made) if file]
+
+
+async def test_a_drafter_that_is_named_is_launched_and_watched(asked: ModelRequest, tmp_path: Path) -> None:
+    path = tmp_path / "drafts" / "d.gguf"
+    request = changed(asked, spec=SpecPolicy("draft", drafter=ModelSource(path=path)))
+    without = await plan(request, tmp_path)
+    assert without.spec.drafter is None
+    assert without.spec.reason is not None
+    codes = [without.spec.reason.code, *(note.code for note in without.spec.notes)]
+    assert codes == ["drafter_not_found", "drafter_missing"]
+    write_tiny_gguf(path)
+    made = await plan(request, tmp_path)
+    assert made.spec.drafter == str(path)
+    assert made.argv[made.argv.index("--model-draft") + 1] == str(path)
     assert made.fingerprint != without.fingerprint
     assert path in [file.path for file in files_identity(request, made) if file]
 

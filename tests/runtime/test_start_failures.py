@@ -149,6 +149,19 @@ async def test_a_flag_that_only_the_start_refuses_fails_with_its_name_and_no_ret
     assert len(engine.starts()) == 1
 
 
+async def test_a_fork_whose_help_leaves_flags_out_is_asked_and_its_own_spelling_is_named(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(help="fork")
+    rig.declare(request_for(engine, tiny_gguf, extra_args=("--load-mode", "none")))
+    view = await rig.until("m", State.FAILED)
+    assert view.last_error is not None
+    assert view.last_error.code == "user_flag_rejected"
+    assert "unknown argument: --load-mode" in view.last_error.message
+    assert "This engine calls it --no-mmap." in view.last_error.remedy
+    assert len(engine.starts()) == 1
+
+
 async def test_a_program_that_is_no_llama_server_is_named_before_any_start(
     rig: FleetRig, tiny_gguf: Path
 ) -> None:

@@ -14,12 +14,14 @@ from framework.planning.launch import LaunchFacts, plan_launch
 from framework.planning.launch_memory import ModelMemory
 from framework.planning.launch_place import place_launch
 from framework.planning.launch_site import Launch, Site
+from framework.planning.memory import Drafter
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import FitPlan, LaunchPlan
 from framework.values.pool import Freedom, Resident
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest, ModelSource, PoolLimits
+from framework.values.speculation import NO_FACTS, SpecFacts
 from tests.engines.requests import real_caps
 from tests.support.memory_rows import measured_models
 
@@ -35,9 +37,12 @@ def a_launch(
     caps: Capabilities | None = None,
     environ: Mapping[str, str] | None = None,
     moe_layers: int = 0,
+    about: SpecFacts = NO_FACTS,
+    drafter: str | None = None,
     **request: Any,
 ) -> Launch:
-    """A launch of one of the measured models; `request` are fields of the request."""
+    """A launch of one of the measured models; `request` are fields of the request. `drafter` is the measured
+    model whose facts the drafter of `about` has."""
     measured = measured_models()[model]
     asked = ModelRequest(id="demo", source=ModelSource(path=GGUF), **request)
     size = sum(
@@ -54,8 +59,13 @@ def a_launch(
         environ=environ or {},
         context_train=measured.shape.context_length or 0,
         moe_layers=moe_layers,
+        spec=about,
+        is_accelerated=True,
     )
-    memory = ModelMemory(measured.shape, measured.table)
+    small = measured_models()[drafter] if drafter is not None else None
+    memory = ModelMemory(
+        measured.shape, measured.table, drafter=Drafter(small.shape, small.table) if small else None
+    )
     return Launch(plan_launch(asked, 0, facts), facts, memory)
 
 

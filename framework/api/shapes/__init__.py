@@ -18,11 +18,11 @@ from framework.api.shapes.instance import (
     instance_json,
     progress_json,
     slot_json,
-    speculation_json,
     started_argv,
 )
 from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
 from framework.api.shapes.pools import pool_json
+from framework.api.shapes.speculation import speculation_json, yield_json
 from framework.api.shapes.status import model_json, queue_json, status_json
 from framework.values.problem import as_json as problem_json
 
@@ -56,4 +56,5 @@ __all__ = [
     "speculation_json",
     "started_argv",
     "status_json",
+    "yield_json",
 ]

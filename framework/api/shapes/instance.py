@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from framework.api.shapes.basic import at, optional_reason_json, plain, reason_json
-from framework.api.shapes.plan import asked_speculation, granted_cache_json, instance_plan_json
+from framework.api.shapes.plan import granted_cache_json, instance_plan_json
+from framework.api.shapes.speculation import speculation_json
 from framework.engines.redaction import redact_argv
 from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot
 from framework.values.plan import Attempt, LaunchPlan
-from framework.values.reason import Reason
+from framework.values.spec_yield import SpeedAt
 
 # 07 §3.9: the differences at start that count as drift of a running instance.
-DRIFT_CODES = frozenset({"cpu_fallback", "context_lowered"})
+DRIFT_CODES = frozenset({"cpu_fallback", "context_lowered", "drafter_available"})
 
 
-def instance_json(view: InstanceView) -> dict[str, Any]:
-    """One instance. Asked and granted stand in `plan`, what the process turned out to do in `running`."""
+def instance_json(view: InstanceView, speeds: Iterable[SpeedAt] = ()) -> dict[str, Any]:
+    """One instance. Asked and granted stand in `plan`, what the process turned out to do in `running`.
+
+    `speeds` are those of its model.
+    """
     result = view.result
     degradations = result.degradations if result is not None else ()
     failure = result.failure if result is not None else None
@@ -40,7 +45,7 @@ def instance_json(view: InstanceView) -> dict[str, Any]:
         "load_s": None if result is None else result.load_s,
         "attempts": [attempt_json(attempt) for attempt in result.attempts] if result is not None else [],
         "slots": [slot_json(slot) for slot in view.slots],
-        "speculation": speculation_json(view),
+        "speculation": speculation_json(view, speeds),
         "tokens_per_s": {"prompt": view.prompt_tokens_per_s, "generation": view.generation_tokens_per_s},
         "last_error": optional_reason_json(view.last_error),
         "failure_detail": "" if failure is None else failure.detail,
@@ -87,30 +92,6 @@ def slot_json(slot: Slot) -> dict[str, Any]:
         "draft": None if slot.draft is None else plain(slot.draft),
         "request_id": slot.request_id,
         "stale_s": slot.stale_s,
-    }
-
-
-def speculation_json(view: InstanceView) -> dict[str, Any]:
-    """Asked, resolved and running speculation; what was not measured is null (05 §1)."""
-    plan, result = view.plan, view.running
-    notes: tuple[Reason, ...] = plan.spec.notes if plan is not None else ()
-    return {
-        "asked": view.request.spec.mode if plan is None else asked_speculation(plan),
-        "resolved": None if plan is None else plan.spec.resolved,
-        "running": None if result is None else result.speculation,
-        "chained": False,
-        "depth": None,
-        "depth_source": None,
-        "drafter": None,
-        "reason": None if plan is None else optional_reason_json(plan.spec.reason),
-        "notes": [reason_json(note) for note in notes],
-        "drafted": None,
-        "accepted": None,
-        "acceptance": None,
-        "drafted_by_position": [],
-        "accepted_by_position": [],
-        "speedup": None,
-        "baseline_tokens_per_s": None,
     }
 
 

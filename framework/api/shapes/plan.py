@@ -62,7 +62,9 @@ def refused_plan_json(refused: RefusedInstance) -> dict[str, Any]:
         "speculation": {
             "asked": request.spec.mode,
             "resolved": None,
+            "chained": False,
             "depth": None,
+            "depth_source": None,
             "drafter": None,
             "reason": None,
         },
@@ -156,8 +158,9 @@ def _decision_json(spec: SpecDecision) -> dict[str, Any]:
     return {
         "asked": None if spec.resolved == "user" else spec.requested,
         "resolved": spec.resolved,
-        # Policies with a draft depth or a drafter are refused by the manifest, so neither exists yet.
-        "depth": None,
-        "drafter": None,
+        "chained": spec.is_chained,
+        "depth": spec.depth,
+        "depth_source": spec.depth_source,
+        "drafter": spec.drafter,
         "reason": optional_reason_json(spec.reason),
     }

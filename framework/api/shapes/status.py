@@ -9,6 +9,7 @@ from typing import Any
 from framework.api.shapes.basic import at, optional_at
 from framework.api.shapes.instance import instance_json
 from framework.api.shapes.pools import pool_json
+from framework.api.shapes.speculation import yield_json
 from framework.reconcile.current import CurrentManifest
 from framework.values.instance import ModelView, QueueView
 from framework.values.pool import PoolView
@@ -52,7 +53,8 @@ def model_json(view: ModelView) -> dict[str, Any]:
         "removed": view.removed,
         "stopped_by_command": view.stopped_by_command,
         "queue": queue_json(view.queue),
-        "instances": [instance_json(instance) for instance in view.instances],
+        "instances": [instance_json(instance, view.speeds) for instance in view.instances],
+        "speculation_yield": yield_json(view.spec_yield),
     }
 
 

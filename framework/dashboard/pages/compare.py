@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from framework.api.shapes.plan import granted_cache_json, granted_devices, granted_offload
 from framework.dashboard.pages.instance_facts import offload_text
+from framework.dashboard.pages.spec_words import (
+    AUTO,
+    SpecWords,
+    asked_depth,
+    asked_drafter,
+    drafts_apart,
+    spec_words,
+)
+from framework.dashboard.pages.speculation import card_url
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan, LaunchResult
 from framework.values.request import ModelRequest
 from framework.values.units_text import UNKNOWN, counted, size
 
-AUTO = "automatic"
 OFFLOADS = {"auto": "the engine decides", "all": "all layers on the GPU", "none": "nothing on a GPU"}
 """Words for what the plan grants (13 §2)."""
-SPECULATION = {"auto": AUTO, "default": "the engine's own default", "user": "as engine_args say"}
-"""Words for modes whose names say little (05 §1)."""
 
 Texts = tuple[str, str, str]
 """Asked, granted, running."""
@@ -34,9 +41,10 @@ class CompareRow:
 
 @dataclass(frozen=True)
 class CompareTable:
-    """All settings of one instance, or of a model that has none yet."""
+    """All settings of one instance, or of a model that has none yet. Behind `speculation_url` stands more."""
 
     id: str
+    speculation_url: str
     rows: tuple[CompareRow, ...]
 
 
@@ -44,16 +52,18 @@ def compare_table(element: str, request: ModelRequest, instance: InstanceView | 
     """The table; without a plan nothing was granted, without a process nothing runs."""
     plan = instance.granted if instance else None
     result = instance.running if instance else None
+    words = spec_words(request, instance)
     rows = (
         _comparable("Context", *_context(request, plan, result)),
         _comparable("Slots", *_slots(request, plan, result)),
         _comparable("KV cache (K / V)", *_kv_cache(request, plan, result)),
-        CompareRow("Speculation", *_speculation(request, plan, result)),
+        CompareRow("Speculation", words.asked, words.resolved, words.running, differs=words.differs),
+        *_drafting(request, plan, words),
         CompareRow("Devices", *_devices(request, plan, result)),
         CompareRow("Offload", *_offload(request, plan, result)),
         CompareRow("Engine", *_engine(request, plan, instance)),
     )
-    return CompareTable(element, rows)
+    return CompareTable(element, card_url(request.id), rows)
 
 
 def _comparable(label: str, asked: str, granted: str, running: str) -> CompareRow:
@@ -97,10 +107,12 @@ def _kv_cache(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResu
     return asked, granted, granted if result is not None else UNKNOWN
 
 
-def _speculation(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
-    asked, running = request.spec.mode, UNKNOWN if result is None else result.speculation or "none"
-    granted = UNKNOWN if plan is None else plan.spec.resolved
-    return SPECULATION.get(asked, asked), SPECULATION.get(granted, granted), SPECULATION.get(running, running)
+def _drafting(request: ModelRequest, plan: LaunchPlan | None, words: SpecWords) -> Iterator[CompareRow]:
+    """Depth and drafter, where one is asked for or used."""
+    if not drafts_apart(request.spec, plan):
+        return
+    yield CompareRow("Draft depth", asked_depth(request.spec), words.depth, words.running_depth)
+    yield CompareRow("Drafter", asked_drafter(request.spec), words.drafter, words.running_drafter)
 
 
 def _devices(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:

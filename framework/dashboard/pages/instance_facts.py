@@ -102,10 +102,10 @@ def offload_text(offload: bool | None) -> str:
     return UNKNOWN if offload is None else "on GPU" if offload else "on CPU"
 
 
-def reasons_of(instance: InstanceView) -> tuple[Reason, ...]:
-    """Every reason that belongs to an instance, worst first, each once."""
+def reasons_of(instance: InstanceView, *more: Reason) -> tuple[Reason, ...]:
+    """Every reason that belongs to an instance, and `more`, worst first, each once."""
     order = {"error": 0, "warning": 1, "info": 2}
-    unique = {(reason.code, reason.message): reason for reason in _all_reasons(instance)}
+    unique = {(reason.code, reason.message): reason for reason in (*_all_reasons(instance), *more)}
     return tuple(sorted(unique.values(), key=lambda reason: order[reason.severity]))
 
 
@@ -130,6 +130,8 @@ def _all_reasons(instance: InstanceView) -> Iterator[Reason]:
         return
     if instance.result is not None:
         yield from instance.result.degradations
+        if instance.result.speculation_reason is not None:
+            yield instance.result.speculation_reason
     if instance.plan is not None:
         if instance.plan.spec.reason is not None:
             yield instance.plan.spec.reason

@@ -30,6 +30,7 @@ from framework.dashboard.pages.process import (
 )
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
+from framework.dashboard.pages.spec_words import running_value
 from framework.dashboard.pages.waterfall import MemorySection, memory_section
 from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of, look_of_model
 from framework.dashboard.updates import Fragment
@@ -38,6 +39,7 @@ from framework.values.instance import InstanceView, ModelView, State
 from framework.values.pool import WaitingView
 from framework.values.reason import Reason
 from framework.values.request import LiveSettings, LoadMode, ModelRequest
+from framework.values.spec_yield import PLAIN
 from framework.values.units_text import duration
 
 LOAD_MODES: dict[LoadMode, str] = {
@@ -227,7 +229,9 @@ def _section(view: ModelView, instance: InstanceView | None, heading: str) -> In
         look=look_of(instance.state, waits_for_memory=waits) if instance else None,
         compare=compare_table(f"{element}-compare", request, instance),
         reasons=ReasonList(
-            f"{element}-reasons", reasons_of(instance) if instance else (), failure.detail if failure else ""
+            f"{element}-reasons",
+            reasons_of(instance, *_verdict_on(view, instance)) if instance else (),
+            failure.detail if failure else "",
         ),
         memory=memory_section(
             f"{element}-memory",
@@ -267,6 +271,12 @@ def _heading(instance: InstanceView, view: ModelView) -> str:
     oldest = min(i.generation for i in view.instances if i.replica == instance.replica)
     role = "" if newest == oldest else ", replacement" if instance.generation == newest else ", serving"
     return f"Replica {instance.replica}{role}"
+
+
+def _verdict_on(view: ModelView, instance: InstanceView) -> tuple[Reason, ...]:
+    """What the yield watch found, where it is about this process."""
+    verdict = view.spec_yield.verdict
+    return () if verdict is None or running_value(instance) in (None, PLAIN) else (verdict,)
 
 
 def _keeps(live: LiveSettings) -> str:

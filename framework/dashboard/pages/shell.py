@@ -11,7 +11,7 @@ from framework.reconcile.current import CurrentManifest
 from framework.values.event import Event
 from framework.values.problem import Problem
 
-Section = Literal["overview", "pools", "files", "events", "model", "none"]
+Section = Literal["overview", "pools", "speculation", "files", "events", "model", "none"]
 
 
 @dataclass(frozen=True)

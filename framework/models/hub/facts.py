@@ -58,6 +58,12 @@ class ResolvedSource:
     """Of the same repository, where it was asked for and is here."""
     notes: tuple[Reason, ...] = ()
     """What is worth knowing about the choice."""
+    drafter: Path | None = None
+    """Of a hub, where it was asked for and is here; the first file of a set."""
+    drafter_source: ModelSource | None = None
+    """What the policy names, where that is of a hub; None where the drafter is of the model's repository."""
+    drafter_notes: tuple[Reason, ...] = ()
+    """Why there is no drafter."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,12 @@ class RemoteModel:
     """Of the real files together."""
     fetched_bytes: int
     """What the headers took this time; 0 when they were known."""
+
+
+def hub_text(found: ResolvedSource) -> str:
+    """What of the files is of a hub, as the manifest writes it; empty where all are of this machine."""
+    sources = (found.source, found.drafter_source)
+    return " and ".join(source_text(source) for source in sources if source is not None and source.repo)
 
 
 def source_text(source: ModelSource) -> str:

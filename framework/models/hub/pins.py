@@ -5,7 +5,7 @@ First, which file a source turned out to mean, where its words alone do not say 
 `hf:o/r`, or a variant that is only part of a name, is decided by the listing of a repository. The decision is
 kept beside the repository's files in the cache, and goes when they go: a later listing, or a cache that holds
 some other variant, must not switch a model silently. Written by hub.download, read by hub.cached.
-Second, that there is no projector for a model. Kept by hub.companion.
+Second, that there is no projector, or no drafter, for a model. Kept by hub.companion.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def write_pin(cache: Path, repo: str, variant: str | None, file: str) -> None:
         log.debug("%s: %s", place, error)
 
 
-def note_no_projector(main: Path) -> None:
-    """Keep that the repository offered no projector for the commit of a model, so that nobody asks again."""
-    place = _no_projector_place(main)
+def note_none(main: Path, companion: str) -> None:
+    """Keep that the repository offered no such companion for the commit of a model: nobody asks again."""
+    place = _place_of_none(main, companion)
     if place is None:
         return
     try:
@@ -69,15 +69,15 @@ def note_no_projector(main: Path) -> None:
         log.debug("%s: %s", place, error)
 
 
-def lacks_projector(main: Path) -> bool:
+def is_known_to_lack(main: Path, companion: str) -> bool:
     """Whether that was found for the commit that a model in the cache is of."""
-    place = _no_projector_place(main)
+    place = _place_of_none(main, companion)
     return place is not None and place.exists()
 
 
-def _no_projector_place(main: Path) -> Path | None:
+def _place_of_none(main: Path, companion: str) -> Path | None:
     snapshot = snapshot_of(main)
-    return None if snapshot is None else snapshot.parents[1] / FOLDER / f"no-projector-{snapshot.name}"
+    return None if snapshot is None else snapshot.parents[1] / FOLDER / f"no-{companion}-{snapshot.name}"
 
 
 def _place(folder: Path, variant: str | None) -> Path:

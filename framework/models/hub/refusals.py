@@ -205,12 +205,13 @@ def offline(text: str, why: str) -> Refused:
     )
 
 
-def not_here(text: str) -> Refused:
-    """Asked about without the wish to fetch it."""
+def not_here(text: str, *, count: int = 1) -> Refused:
+    """Asked about without the wish to fetch it; `text` names `count` sources."""
+    verb, them = ("is", "it") if count == 1 else ("are", "them")
     return _refused(
         "model_missing",
-        f"{text} is not downloaded yet.",
-        "`paddock pull` fetches it; so does the first start of the model. `paddock plan --measure` says"
+        f"{text} {verb} not downloaded yet.",
+        f"`paddock pull` fetches {them}; so does the first start of the model. `paddock plan --measure` says"
         " whether it would fit, from its headers.",
         {"source": text},
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
 from framework.planning.memory.compute import compute_buffers, is_buildable
+from framework.planning.memory.compute_lines import compute_lines
 from framework.planning.memory.graph_head import head_graph
 from framework.planning.memory.kv_cache import kv_bytes_by_layer, row_elements
 from framework.planning.memory.kv_cells import cell_layout
@@ -27,7 +28,7 @@ from framework.planning.memory.settings import (
 )
 from framework.planning.memory.shape import DRAFT_LAYERS_APART, ModelShape
 from framework.planning.memory.tensor_table import TensorTable
-from framework.planning.memory.weights import weights_by_device
+from framework.planning.memory.weight_lines import weight_lines
 from framework.values.plan import Basis, MemoryLine
 
 # Its layers use the caches of the model that it drafts for.
@@ -42,31 +43,56 @@ class Drafter:
     tensors: TensorTable
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Where the model goes that a drafter is loaded beside."""
+
+    gpus: Sequence[GpuBudget] = ()
+    split: Sequence[float] = ()
+    """Share of each GPU, in layers of either."""
+    is_mapped: bool = True
+    """Weights in host memory are pages of the file."""
+    may_repack: bool = False
+    """The processor may rearrange weights in host memory."""
+
+
 def rollback(draft: DraftPlan | None) -> int:
     """Tokens whose states the main context keeps copies of; a separate drafter needs none."""
     return draft.depth if draft is not None and draft.kind == "head" else 0
 
 
 def drafter_lines(
-    drafter: Drafter, settings: CacheSettings, draft: DraftPlan, gpus: Sequence[GpuBudget]
+    drafter: Drafter, settings: CacheSettings, draft: DraftPlan, beside: Beside
 ) -> list[MemoryLine]:
-    """A model beside the model, wholly on the GPUs or wholly in host memory."""
-    shape = drafter.shape
-    placement = place(shape.layers, Offload(), () if draft.on_cpu else gpus)
-    own = replace(settings, key_type=draft.key_type, value_type=draft.value_type, embeddings=False)
-    weights = weights_by_device(shape, drafter.tensors, placement)
+    """A model beside the model, wholly on the GPUs, with its layers divided as the model's are, or wholly in
+    host memory. It has a context as long as the model's; one token of each slot gets logits."""
+    shape, table = drafter.shape, drafter.tensors
+    gpus = () if draft.on_cpu else beside.gpus
+    placement = place(shape.layers, Offload(split=tuple(beside.split)), gpus)
+    own = replace(_with_types(settings, draft), drafted=0)
     caches: Counter[str] = Counter()
+    on_gpu = settings.kv_on_gpu
     if shape.architecture != BORROWS_CACHES:
-        _add(caches, kv_bytes_by_layer(shape, own), placement)
-        _add(caches, state_bytes_by_layer(shape, settings.slots), placement)
-    compute = compute_buffers(shape, drafter.tensors, own, placement)
+        _add(caches, kv_bytes_by_layer(shape, own), placement, on_gpu=on_gpu)
+        _add(caches, state_bytes_by_layer(shape, settings.slots), placement, on_gpu=on_gpu)
     basis: Basis = "computed" if shape.architecture in MEASURED_ARCHITECTURES else "assumed"
-    lines = [
-        MemoryLine(device, "drafter_weights", size.plain + size.repacked, basis, mapped=device == HOST)
-        for device, size in weights.items()
+    return [
+        *weight_lines(
+            shape,
+            table,
+            placement,
+            mapped=beside.is_mapped,
+            repack=settings.repack and (beside.may_repack or not gpus),
+            label="drafter_weights",
+        ),
+        *(MemoryLine(device, "drafter_kv", size, basis) for device, size in caches.items()),
+        *compute_lines(shape, table, own, placement, gpus, label="drafter_compute"),
     ]
-    lines += [MemoryLine(device, "drafter_kv", size, basis) for device, size in caches.items()]
-    return lines + _compute_lines(compute.bytes_by_device, compute.basis)
+
+
+def _with_types(settings: CacheSettings, draft: DraftPlan) -> CacheSettings:
+    """A context of its own cache types that answers nobody with vectors."""
+    return replace(settings, key_type=draft.key_type, value_type=draft.value_type, embeddings=False)
 
 
 def head_lines(
@@ -79,7 +105,7 @@ def head_lines(
     """
     if not (shape.nextn_layers and shape.layers):
         return []
-    own = replace(settings, key_type=draft.key_type, value_type=draft.value_type, embeddings=False)
+    own = _with_types(settings, draft)
     caches: Counter[str] = Counter()
     if shape.architecture in DRAFT_LAYERS_APART:
         _add(caches, head_cache_bytes_by_layer(shape, own), placement)
@@ -117,9 +143,11 @@ def _unquantised(settings: CacheSettings) -> CacheSettings:
     return replace(settings, key_type=key_type, value_type=value_type)
 
 
-def _add(sizes: Counter[str], by_layer: Mapping[int, int], placement: Placement) -> None:
+def _add(
+    sizes: Counter[str], by_layer: Mapping[int, int], placement: Placement, *, on_gpu: bool = True
+) -> None:
     for layer, size in by_layer.items():
-        sizes[placement.device(layer)] += size
+        sizes[placement.device(layer) if on_gpu else HOST] += size
 
 
 def _compute_lines(sizes: Mapping[str, int], basis: Basis) -> list[MemoryLine]:

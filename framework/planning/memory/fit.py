@@ -6,35 +6,29 @@ Called by planning.launch and by `paddock inspect`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
 from framework.planning.memory.budget import with_lines
-from framework.planning.memory.compute import (
-    compute_buffers,
-    output_bytes,
-    quantised_cache_scratch,
-)
+from framework.planning.memory.compute_lines import OUTPUT, compute_lines
 from framework.planning.memory.context_fit import SHORTEST, ContextFit, bisect
-from framework.planning.memory.drafter import Drafter, drafter_lines, head_lines, rollback
+from framework.planning.memory.drafter import Beside, Drafter, drafter_lines, head_lines, rollback
 from framework.planning.memory.host_memory import host_lines
 from framework.planning.memory.kv_cache import kv_bytes_by_layer
-from framework.planning.memory.pipeline import pipeline_bytes
 from framework.planning.memory.placement import HOST, Placement, place
 from framework.planning.memory.recurrent_state import state_bytes_by_layer
 from framework.planning.memory.settings import (
     CELL_PADDING,
     CacheSettings,
     DraftPlan,
-    GpuBudget,
     Hardware,
     HostSettings,
     Offload,
 )
 from framework.planning.memory.shape import ModelShape
 from framework.planning.memory.tensor_table import TensorTable
-from framework.planning.memory.weights import largest_host_matrix_bytes, weights_by_device
+from framework.planning.memory.weight_lines import weight_lines
 from framework.values.plan import Basis, FitPlan, MemoryLine
 
 MIB = 1 << 20
@@ -45,9 +39,6 @@ RUNTIME_BYTES = 320 * MIB
 MOST_BYTES = 2**58
 # A projector needs room to compute: so much of its size on top of it (03 §9.2).
 PROJECTOR_COMPUTE = 0.4
-# Backends that multiply large batches by matrices of host memory themselves, and make room for one of them at
-# a time in the compute buffer of the first GPU. From public source, not measured.
-BORROWS_MATRICES = frozenset({"cuda", "vulkan"})
 # Backends with a fast host buffer of their own take weights from the file's pages, so nothing is rearranged.
 WITHOUT_HOST_BUFFER = frozenset({"rpc", "other"})
 
@@ -82,13 +73,15 @@ def plan_memory(
     """Lines of every device that the launch uses, in the engine's order, host memory last."""
     placement = place(shape.layers, offload, hardware.gpus)
     repack = settings.repack and all(gpu.backend in WITHOUT_HOST_BUFFER for gpu in hardware.gpus)
+    beside = Beside(hardware.gpus, offload.split, is_mapped=extras.host.mapped, may_repack=repack)
     lines = [
-        *_weight_lines(shape, tensors, placement, extras.host, repack=repack),
+        *weight_lines(shape, tensors, placement, mapped=extras.host.mapped, repack=repack),
         *_cache_lines(shape, settings, placement, rollback(extras.draft)),
-        *_compute_lines(shape, tensors, settings, placement, hardware.gpus),
-        *_extra_lines(shape, tensors, settings, placement, hardware.gpus, extras),
+        *compute_lines(shape, tensors, settings, placement, hardware.gpus),
+        *_extra_lines(shape, tensors, settings, placement, beside, extras),
         *host_lines(shape, settings, extras.host),
     ]
+    lines = _with_one_output(lines)
     lines = [line if line.bytes <= MOST_BYTES else replace(line, bytes=MOST_BYTES) for line in lines]
     order = {name: rank for rank, name in enumerate(gpu.name for gpu in hardware.gpus)}
     lines.sort(key=lambda line: order.get(line.device, len(order)))  # stable: labels stay as they came
@@ -141,19 +134,17 @@ def _context_fit(plan: FitPlan) -> ContextFit:
     return ContextFit(plan.context or 0, plan.fits, used, budget)
 
 
-def _weight_lines(
-    shape: ModelShape, table: TensorTable, placement: Placement, host: HostSettings, *, repack: bool
-) -> list[MemoryLine]:
-    """Weights; those in host memory are pages of the file, unless they are rearranged."""
-    basis: Basis = "computed" if table.is_complete else "assumed"
-    lines = []
-    for device, size in weights_by_device(shape, table, placement).items():
-        rearranged = size.repacked if device == HOST and repack else 0
-        plain = size.plain + size.repacked - rearranged
-        lines.append(MemoryLine(device, "weights", plain, basis, mapped=device == HOST and host.mapped))
-        if rearranged:  # which types, depends on the CPU
-            lines.append(MemoryLine(device, "weights", rearranged, "assumed"))
-    return [line for line in lines if line.bytes]
+def _with_one_output(lines: Sequence[MemoryLine]) -> list[MemoryLine]:
+    """Room for the logits of a drafter is told with that of its model."""
+    left = sum(line.bytes for line in lines if line.label == OUTPUT)
+    told = []
+    for line in lines:
+        if line.label != OUTPUT:
+            told.append(line)
+        elif left:
+            told.append(replace(line, bytes=left))
+            left = 0
+    return told
 
 
 def _cache_lines(
@@ -173,35 +164,12 @@ def _cache_lines(
     return lines
 
 
-def _compute_lines(
-    shape: ModelShape,
-    table: TensorTable,
-    settings: CacheSettings,
-    placement: Placement,
-    gpus: Sequence[GpuBudget],
-) -> list[MemoryLine]:
-    buffers = compute_buffers(shape, table, settings, placement)
-    backends: Mapping[str, str] = {gpu.name: gpu.backend for gpu in gpus}
-    first = next((name for name in placement.devices if name != HOST), None)
-    lines = []
-    copies = pipeline_bytes(shape, settings, placement, gpus)
-    for device, one in buffers.bytes_by_device.items():
-        size = one + copies.get(device, 0)
-        basis: Basis = buffers.basis if settings.kv_on_gpu else "assumed"
-        scratch = quantised_cache_scratch(shape, settings) if backends.get(device) == "cuda" else 0
-        if device == first and backends.get(device) in BORROWS_MATRICES:
-            scratch += largest_host_matrix_bytes(shape, table, placement)
-        lines.append(MemoryLine(device, "compute", size + scratch, "assumed" if scratch else basis))
-    output = output_bytes(shape, settings)
-    return [*lines, MemoryLine(HOST, "output", output, "computed")] if output else lines
-
-
 def _extra_lines(
     shape: ModelShape,
     table: TensorTable,
     settings: CacheSettings,
     placement: Placement,
-    gpus: Sequence[GpuBudget],
+    beside: Beside,
     extras: Extras,
 ) -> list[MemoryLine]:
     first = next((name for name in placement.devices if name != HOST), HOST)
@@ -214,7 +182,7 @@ def _extra_lines(
     if extras.draft is not None and extras.draft.kind == "head":
         lines += head_lines(shape, table, settings, extras.draft, placement)
     elif extras.draft is not None and extras.drafter is not None:
-        lines += drafter_lines(extras.drafter, settings, extras.draft, gpus)
-    if first != HOST and any(gpu.name == first and gpu.backend != "rpc" for gpu in gpus):
+        lines += drafter_lines(extras.drafter, settings, extras.draft, beside)
+    if first != HOST and any(gpu.name == first and gpu.backend != "rpc" for gpu in beside.gpus):
         lines.append(MemoryLine(first, "runtime", RUNTIME_BYTES, "assumed"))
     return lines

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from framework.planning.launch_memory import EXPERT_GATE, ModelMemory
+from framework.planning.launch_memory import EXPERT_GATE, ModelMemory, extras_of
 from framework.planning.line_settings import LineSettings
 from framework.planning.memory import CacheSettings, Extras, GpuBudget, Hardware, Offload, plan_memory
 from framework.planning.memory.budget import budgets
@@ -322,16 +322,6 @@ class _Place:
             cpu_experts=experts if self.hardware.gpus else 0,
             shares=counts,
         )
-
-
-def extras_of(line: LineSettings, model: ModelMemory) -> Extras:
-    """What the launch of a line carries besides the model."""
-    return Extras(
-        draft=line.draft,
-        projector_bytes=model.projector_bytes,
-        adapter_bytes=model.adapter_bytes,
-        host=line.host,
-    )
 
 
 def _if_fits(choice: Choice) -> Choice | None:

@@ -12,13 +12,13 @@ from functools import cache
 
 from framework.engines.args import K_TYPE_FLAGS, V_TYPE_FLAGS, cache_type
 from framework.engines.granted import UNQUANTISED
-from framework.planning.launch_memory import ModelMemory
+from framework.planning.launch_memory import ModelMemory, extras_of
 from framework.planning.line_settings import LineSettings
 from framework.planning.memory import Hardware, plan_memory
 from framework.planning.memory.budget import budgets, with_lines
 from framework.planning.memory.placement import HOST
 from framework.planning.placement.choice import Choice
-from framework.planning.placement.search import Asked, extras_of
+from framework.planning.placement.search import Asked
 from framework.planning.placement.tensor_split import (
     FEWEST_CARDS,
     SHORTEST,
@@ -59,11 +59,19 @@ class TensorMode:
 
 
 def tensor_mode(
-    plan: LaunchPlan, line: LineSettings, model: ModelMemory, hardware: Hardware, asked: Asked
+    plan: LaunchPlan,
+    line: LineSettings,
+    model: ModelMemory,
+    hardware: Hardware,
+    asked: Asked,
+    *,
+    withheld: Reason | None = None,
 ) -> TensorMode:
-    """Try to divide tensors, where the request wants it."""
+    """Try to divide tensors, where the request wants it and it is not `withheld` (04 §12)."""
     if not plan.request.tensor_parallel:
         return TensorMode(line)
+    if withheld is not None:
+        return TensorMode(line, reasons=(withheld,))
     if fault := _gate(plan, len(hardware.gpus)):
         return TensorMode(line, reasons=(_dropped(fault),))
     plain, types, notes = _without_quantised_cache(plan, line)
@@ -84,12 +92,14 @@ def tensor_mode(
 
 
 def tensor_by_hand(
-    plan: LaunchPlan, line: LineSettings, gpus: int
+    plan: LaunchPlan, line: LineSettings, gpus: int, *, withheld: Reason | None = None
 ) -> tuple[bool, tuple[str | None, str | None] | None, tuple[Reason, ...]]:
     """Whether manual mode divides tensors, with which cache types, and why not (04 §10.2, §11.2)."""
     request = plan.request
     if not request.tensor_parallel:
         return False, None, ()
+    if withheld is not None:
+        return False, None, (withheld,)
     fault = _gate(plan, gpus)
     if request.gpu_layers <= 0:
         fault = "manual mode does that only with a number of layers on GPUs"

@@ -1,83 +1,125 @@
-"""Turn a speculation policy into flags, or into a reason why not (05 §2, §6, §7).
+"""Turn a speculation policy into flags, or into a reason why not (05 §6.1).
 
-Called by planning.launch and by the comparison, which compares policies by what they resolve to. Touches
-nothing. Modes that need a drafter or an embedded head are refused by the manifest before they get here.
+Called by planning.launch for every plan, and by the comparison, which compares policies by what they come to.
+Touches nothing. The first rule that applies decides; each is named where it stands.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from framework.engines.args import owns_speculation
-from framework.planning.speculation.facts import SpecInputs
-from framework.values.engine import Capabilities
+from framework.engines.spec_args import drafter as drafter_in
+from framework.planning.speculation import emit, reasons
+from framework.planning.speculation.detect import Detected, detect
+from framework.planning.speculation.native import guard_flags, settings_in_use
 from framework.values.plan import SpecDecision
-from framework.values.reason import Reason
-from framework.values.request import SpecPolicy
+from framework.values.speculation import SpecInputs
+
+# Modes in which a drafter is used where there is one.
+DRAFTER_MODES = frozenset({"auto", "mtp", "mtp+ngram", "draft", "eagle3", "dflash"})
 
 
 def decide_speculation(inputs: SpecInputs) -> SpecDecision:
-    """The section of the command line for a policy. Order is that of 05 §6.1 (D1, D3-D7, D22)."""
-    policy, caps = inputs.policy, inputs.caps
+    """The section of the command line for a policy, and why it is not what was wanted."""
     # D1: types only add up on the line, so ours must not stand beside the user's.
     if owns_speculation(inputs.args):
-        return SpecDecision(None, "user")
+        drafter = None if inputs.withheld else drafter_in(inputs.args)
+        return SpecDecision(None, "user", reason=inputs.withheld, drafter=drafter)
+    decision = _with_own_drafter(_by_mode(inputs), inputs)
+    told = inputs.facts.drafter_reasons if inputs.policy.mode in DRAFTER_MODES else ()
+    if inputs.is_native:
+        guard = guard_flags(inputs.policy, inputs.caps)
+        return replace(decision, block=(*decision.block, *guard), notes=(*told, *decision.notes))
+    unused = settings_in_use(inputs.policy) if inputs.policy.mode != "off" else []
+    mark = (reasons.native_only(unused),) if unused else ()
+    return replace(decision, notes=(*told, *decision.notes, *mark))
+
+
+def _with_own_drafter(decision: SpecDecision, inputs: SpecInputs) -> SpecDecision:
+    """A drafter in the user's arguments stands behind ours, and the last one counts."""
+    own = drafter_in(inputs.args)
+    return decision if own is None or decision.drafter is None else replace(decision, drafter=own)
+
+
+def _by_mode(inputs: SpecInputs) -> SpecDecision:
+    mode, found = inputs.policy.mode, detect(inputs.policy, inputs.facts)
+    # D2
+    if inputs.withheld is not None:
+        return emit.none(inputs, inputs.withheld)
     # D3
-    if policy.mode == "off":
-        return SpecDecision("off", "none")
-    # D4, D5
-    if policy.mode == "ngram-simple":
-        if caps.conclusive and "ngram-simple" not in caps.spec_types:
-            return SpecDecision(policy.mode, "none", notes=(_ngram_unsupported(policy.mode),))
-        return SpecDecision(policy.mode, "ngram-simple", ("--spec-type", "ngram-simple"))
-    # D6, D7
-    if policy.mode == "ngram":
-        if caps.conclusive and caps.ngram_flavour is None and "ngram-mod" not in caps.spec_types:
-            return SpecDecision(policy.mode, "none", notes=(_ngram_unsupported(policy.mode),))
-        return _ngram(policy, caps)
+    if mode == "off":
+        return emit.none(inputs)
+    if mode == "ngram-simple":
+        return _ngram_simple(inputs)
+    if mode == "ngram":
+        return _ngram(inputs)
+    if mode in emit.TYPE_OF_MODE:
+        return _draft(inputs, mode)
+    if mode in ("mtp", "mtp+ngram"):
+        return _forced(inputs, found, is_chained=mode == "mtp+ngram")
+    return _auto(inputs, found)
+
+
+def _ngram_simple(inputs: SpecInputs) -> SpecDecision:
+    caps, mode = inputs.caps, inputs.policy.mode
+    # D4
+    if caps.conclusive and emit.NGRAM_SIMPLE not in caps.spec_types:
+        return emit.none(inputs, notes=(reasons.ngram_unsupported(mode, caps),))
+    # D5
+    return emit.ngram_simple(inputs)
+
+
+def _ngram(inputs: SpecInputs, notes: emit.Notes = ()) -> SpecDecision:
+    caps, mode = inputs.caps, inputs.policy.mode
+    # D6
+    if caps.conclusive and caps.ngram_flavour is None and emit.NGRAM not in caps.spec_types:
+        return emit.none(inputs, notes=(*notes, reasons.ngram_unsupported(mode, caps)))
+    # D7
+    return emit.ngram(inputs, notes=notes)
+
+
+def _forced(inputs: SpecInputs, found: Detected, *, is_chained: bool) -> SpecDecision:
+    policy, facts = inputs.policy, inputs.facts
+    # D8, D12
+    if not found.is_capable:
+        notes = (reasons.model_not_mtp(facts, policy.mode),)
+        return _ngram(inputs, notes) if is_chained else emit.engine_default(inputs, notes=notes)
+    # D9, D13
+    if found.is_drafter_missing:
+        return emit.without_drafter(inputs)
+    # D10, D14; D11, D15
+    small = (reasons.head_too_small_forced(facts, policy),) if found.is_too_small else ()
+    return emit.head(inputs, is_chained=is_chained, notes=small)
+
+
+def _auto(inputs: SpecInputs, found: Detected) -> SpecDecision:
+    policy, facts, has_ngram = inputs.policy, inputs.facts, inputs.caps.ngram_flavour is not None
+    # 05 §2.5: a drafter that is no head decides as the mode of its kind.
+    if facts.drafter is not None and not found.has_head_drafter:
+        return _draft(inputs, emit.MODE_OF_KIND.get(facts.drafter_kind, "draft"))
+    # D16
+    if found.is_latent:
+        reason = reasons.mla_mtp_disabled(facts)
+        return emit.ngram(inputs, reason) if has_ngram else emit.none(inputs, reason)
     # D22
-    return _engine_default(policy, caps)
+    if not found.is_capable:
+        notes = (reasons.name_without_head(facts),) if found.promises_head else ()
+        return emit.engine_default(inputs, notes=notes)
+    # D17, D19
+    if found.is_drafter_missing:
+        return emit.without_drafter(inputs)
+    # D20, D21
+    if found.is_too_small:
+        notes = (reasons.head_too_small(facts, policy),)
+        return emit.ngram(inputs, notes=notes) if has_ngram else emit.none(inputs, notes=notes)
+    # D18
+    return emit.head(inputs, is_chained=not inputs.is_accelerated)
 
 
-def _ngram(policy: SpecPolicy, caps: Capabilities) -> SpecDecision:
-    block = ("--spec-type", "ngram-mod")
-    knobs = _ngram_knobs(policy, caps)
-    notes: tuple[Reason, ...] = ()
-    if not knobs:
-        notes = (
-            Reason(
-                "ngram_knobs_missing",
-                "The n-gram tuning flags are unknown to this llama-server build; its own defaults apply.",
-                "Install a newer llama.cpp build to use the ngram settings of the policy.",
-            ),
-        )
-    return SpecDecision(policy.mode, "ngram-mod", block + knobs, notes=notes)
-
-
-def _ngram_knobs(policy: SpecPolicy, caps: Capabilities) -> tuple[str, ...]:
-    match, low, high = str(policy.ngram_match), str(policy.ngram_min), str(policy.ngram_max)
-    if caps.ngram_flavour == "new":
-        prefix = "--spec-ngram-mod-n-"
-        return (f"{prefix}match", match, f"{prefix}min", low, f"{prefix}max", high)
-    if caps.ngram_flavour == "legacy":
-        return ("--spec-ngram-size-n", match, "--draft-min", low, "--draft-max", high)
-    return ()
-
-
-def _engine_default(policy: SpecPolicy, caps: Capabilities) -> SpecDecision:
-    # 05 §7.5: builds from before the flag exit on it, so it is risked only when the probe could not tell.
-    if caps.conclusive and not caps.has("--spec-default"):
-        note = Reason(
-            "spec_default_unsupported",
-            "This llama-server build has no --spec-default; the model runs without speculation.",
-            "Install a newer llama.cpp build, or choose the mode ngram.",
-        )
-        return SpecDecision(policy.mode, "none", notes=(note,))
-    return SpecDecision(policy.mode, "default", ("--spec-default",))
-
-
-def _ngram_unsupported(mode: str) -> Reason:
-    return Reason(
-        "ngram_unsupported",
-        f"This llama-server build cannot do the speculation mode {mode}; the model runs without speculation.",
-        "Install a newer llama.cpp build, or set the mode to off.",
-        evidence={"mode": mode},
-    )
+def _draft(inputs: SpecInputs, mode: str) -> SpecDecision:
+    # D23
+    if inputs.facts.drafter is None:
+        return emit.without_drafter(inputs)
+    # D24, D25
+    return emit.draft(inputs, mode)

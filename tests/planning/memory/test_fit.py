@@ -34,6 +34,7 @@ GEMMA = measured_models()["gemma-3-12b"]
 QWEN = measured_models()["qwen3.5-27b-33-layers"]
 GLM = measured_models()["glm-4.5-20-layers"]
 ONE = (GpuBudget("RPC0", 24 * GIB, 24 * GIB, "rpc"),)
+TWO = (*ONE, GpuBudget("RPC1", 24 * GIB, 24 * GIB, "rpc"))
 CARD = Hardware((GpuBudget("CUDA0", 23 * GIB, 24 * GIB, "cuda"),), 60 * GIB, 64 * GIB)
 
 
@@ -223,6 +224,40 @@ def test_a_drafter_has_weights_cache_and_compute_of_its_own() -> None:
         ("drafter_compute", "compute"),
     ):
         assert sizes(found, mine) == sizes(alone, theirs)
+
+
+def test_logits_of_a_drafter_are_told_with_those_of_its_model() -> None:
+    twice = Extras(DraftPlan("model"), Drafter(LLAMA.shape, LLAMA.table))
+    alone, both = (plan(LLAMA, CacheSettings(8192), extras=extras) for extras in (Extras(), twice))
+    (one,) = [line.bytes for line in alone.lines if line.label == "output"]
+    assert [line.bytes for line in both.lines if line.label == "output"] == [2 * one]
+
+
+def test_a_drafter_is_divided_as_its_model_is() -> None:
+    small = measured_models()["qwen3-0.6b"]
+    extras = Extras(DraftPlan("model"), Drafter(small.shape, small.table), host=ENGINE_ONLY)
+    shares = Offload(split=(3.0, 1.0))
+    found = plan(LLAMA, CacheSettings(8192), Hardware(TWO), offload=shares, extras=extras)
+    alone = plan(small, CacheSettings(8192), Hardware(TWO), offload=shares, extras=Extras(host=ENGINE_ONLY))
+    assert sizes(found, "drafter_kv") == sizes(alone, "kv")
+
+
+def test_a_drafter_is_whole_on_the_gpu_whatever_part_of_its_model_is() -> None:
+    small = measured_models()["qwen3-0.6b"]
+    extras = Extras(DraftPlan("model"), Drafter(small.shape, small.table), host=ENGINE_ONLY)
+    found = plan(LLAMA, CacheSettings(8192), Hardware(ONE), offload=Offload(gpu_layers=5), extras=extras)
+    alone = plan(small, CacheSettings(8192), Hardware(ONE), extras=Extras(host=ENGINE_ONLY))
+    assert sizes(found, "drafter_weights") == sizes(alone, "weights")
+
+
+def test_the_longest_draft_takes_no_room_of_the_drafter() -> None:
+    small = measured_models()["qwen3-0.6b"]
+    extras = Extras(DraftPlan("model"), Drafter(small.shape, small.table), host=ENGINE_ONLY)
+    short, long = (
+        sizes(plan(LLAMA, CacheSettings(8192, drafted=drafted), extras=extras), "drafter_compute")
+        for drafted in (0, 64)
+    )
+    assert short == long
 
 
 def test_a_drafter_in_host_memory_takes_nothing_of_a_gpu() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,68 +13,10 @@ import psutil
 import pytest
 
 from tests.conftest import MakeFake
-from tests.fake_engine.command_line import help_text, known_flags
+from tests.fake_engine.command_line import known_flags
+from tests.support.fake_children import CHAT, HEADERS, Child, Launch
 from tests.support.fakes import FakeEngine
-from tests.support.waiting import unused_port, wait_until
-
-KEY = "sk-test"
-HEADERS = {"Authorization": f"Bearer {KEY}"}
-CHAT = {"messages": [{"role": "user", "content": "hello"}]}
-Launch = Callable[..., "Child"]
-
-
-class Child:
-    """A running fake engine."""
-
-    def __init__(self, engine: FakeEngine, model: Path, *arguments: str) -> None:
-        self.port = unused_port()
-        command = [str(engine.path), "-m", str(model), "--host", "127.0.0.1", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            [*command, "--parallel", "2", *arguments],
-            env={**os.environ, "LLAMA_API_KEY": KEY},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def get(self, path: str, **headers: str) -> httpx.Response:
-        return self.call("GET", path, headers=headers or HEADERS)
-
-    def chat(self, **fields: Any) -> httpx.Response:
-        return self.call("POST", "/v1/chat/completions", headers=HEADERS, json={**CHAT, **fields})
-
-    def call(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        with httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=5, trust_env=False) as client:
-            return client.request(method, path, **arguments)
-
-    def health(self) -> int:
-        try:
-            return self.get("/health").status_code
-        except httpx.TransportError:
-            return 0
-
-    def wait_healthy(self) -> None:
-        wait_until(lambda: self.health() == 200, what="a healthy fake engine")
-
-    def finish(self) -> tuple[int, str]:
-        """Exit status and standard error."""
-        _, errors = self.process.communicate(timeout=10)
-        return self.process.returncode, errors
-
-
-@pytest.fixture
-def launch(fake_engine: MakeFake, tiny_gguf: Path) -> Iterator[Launch]:
-    children: list[Child] = []
-
-    def start(*arguments: str, model: Path = tiny_gguf, healthy: bool = True, **script: Any) -> Child:
-        children.append(Child(fake_engine(**script), model, *arguments))
-        if healthy:
-            children[-1].wait_healthy()
-        return children[-1]
-
-    yield start
-    for child in children:
-        child.process.kill()
-        child.process.communicate()
+from tests.support.waiting import wait_until
 
 
 def run(engine: FakeEngine, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -256,7 +196,7 @@ def test_devices_are_listed_below_the_heading(fake_engine: MakeFake) -> None:
 
 
 def test_the_old_help_knows_draft_max_and_no_spec_default() -> None:
-    old, new = known_flags(help_text("old")), known_flags(help_text("new"))
+    old, new = known_flags("old"), known_flags("new")
     assert {"--draft-max", "--model-draft", "--metrics"} <= old.keys()
     assert "--spec-default" not in old
     assert new["--spec-default"].takes_value is False
@@ -266,12 +206,12 @@ def test_the_old_help_knows_draft_max_and_no_spec_default() -> None:
     "flag", ["-m", "-fa", "-lv", "--ctx-size", "--override-tensor", "--chat-template-kwargs"]
 )
 def test_flags_that_take_a_value(flag: str) -> None:
-    assert known_flags(help_text("new"))[flag].takes_value
+    assert known_flags("new")[flag].takes_value
 
 
 @pytest.mark.parametrize("flag", ["--jinja", "--metrics", "--kv-unified", "--no-context-shift"])
 def test_flags_that_take_none(flag: str) -> None:
-    assert not known_flags(help_text("new"))[flag].takes_value
+    assert not known_flags("new")[flag].takes_value
 
 
 def test_a_misspelt_fault_is_an_error(fake_engine: MakeFake) -> None:

@@ -1,0 +1,84 @@
+"""What a command line says of drafting, as far as memory depends on it (05 §10). Pure.
+
+Read from the finished line, so that what is reserved is what is launched: there is no second test of whether
+anything drafts. Called by line_settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from framework.engines import spec_args
+from framework.engines.spec_args import MTP_TYPES
+from framework.planning.line_reader import LineReader
+from framework.planning.memory import DraftPlan
+
+SPEC_TYPE_VARIABLE = "SPEC_TYPE"
+# Types of n-gram speculation, the flags of their longest draft (the newest spelling last), and what that is
+# by default.
+NGRAM_DRAFTS: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "ngram-mod": (("--draft-max", "--spec-ngram-mod-n-max"), 64),
+    "ngram-simple": (("--spec-ngram-simple-size-m",), 48),
+    "ngram-map-k": (("--spec-ngram-map-k-size-m",), 48),
+    "ngram-map-k4v": (("--spec-ngram-map-k4v-size-m",), 48),
+    "ngram-cache": ((), 8),
+}
+# Logits of more than a batch are never reserved.
+LONGEST_DRAFT = 1 << 16
+F16 = "f16"
+
+
+def speculations(line: LineReader) -> frozenset[str]:
+    """Types of speculation, which add up over flags and variable."""
+    declared = line.variable(SPEC_TYPE_VARIABLE)
+    by_variable = spec_args.spec_types((spec_args.TYPE_FLAG, declared)) if declared else ()
+    return frozenset((*spec_args.spec_types(line.argv), *by_variable))
+
+
+def longest_draft(line: LineReader, usual_depth: int) -> int:
+    """The longest draft of all types of speculation on the line, tokens."""
+    lengths = [0]
+    for name in speculations(line):
+        if name in NGRAM_DRAFTS:
+            flags, usual = NGRAM_DRAFTS[name]
+            asked = [line.number((flag,), "") for flag in flags]
+            lengths.append(max(0, next((number for number in reversed(asked) if number is not None), usual)))
+        elif _models_draft(name):
+            lengths.append(depth(line, usual_depth))
+    return min(max(lengths), LONGEST_DRAFT)
+
+
+def depth(line: LineReader, usual: int) -> int:
+    """Tokens that a head or a drafter drafts at once."""
+    asked = spec_args.depth(line.argv, line.env)
+    return usual if asked is None else max(0, asked)
+
+
+def draft_plan(line: LineReader, usual_depth: int) -> DraftPlan | None:
+    """A head or a drafter that takes memory; n-grams take none.
+
+    A drafter without any type that uses it counts: builds before b9106 load it all the same, and those from
+    b10408 on read its type from its file.
+    """
+    types, named = speculations(line), spec_args.drafter(line.argv, line.env)
+    has_head = not MTP_TYPES.isdisjoint(types)
+    if named is None and not has_head:
+        return None
+    key_type, value_type = spec_args.draft_cache_types(line.argv, line.env)
+    return DraftPlan(
+        "head" if named is None else "model",
+        depth(line, usual_depth),
+        key_type or F16,
+        value_type or F16,
+        on_cpu=named is not None and spec_args.is_drafter_on_cpu(line.argv, line.env),
+    )
+
+
+def drafter_file(line: LineReader) -> str | None:
+    """The drafter's file; None where there is no drafter, or the engine gets it from a hub."""
+    named = spec_args.drafter(line.argv, line.env)
+    return named if named and spec_args.is_drafter_file(line.argv, line.env) else None
+
+
+def _models_draft(name: str) -> bool:
+    return name in MTP_TYPES or spec_args.needs_drafter((name,))

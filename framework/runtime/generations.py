@@ -1,0 +1,41 @@
+"""The instances of a replica, one after the other (07 §1.1). Called by runtime.replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from framework.runtime.demotion import Demotion
+from framework.runtime.instance import Instance
+from framework.runtime.shop import Shop
+from framework.values.request import ModelRequest
+from framework.values.spec_yield import AnswerSpeed
+
+
+class Generations:
+    """Makes them, numbered from 1."""
+
+    def __init__(
+        self, replica: int, shop: Shop, demotion: Demotion, on_answer: Callable[[AnswerSpeed], None]
+    ) -> None:
+        """`on_answer` is told of each answer whose speed is known."""
+        self._replica = replica
+        self._on_answer = on_answer
+        self._shop = shop
+        self._demotion = demotion
+        self._last = 0
+
+    def new(self, request: ModelRequest, *, restarts: int, expected_load_s: float | None) -> Instance:
+        """The next one, without what its predecessors showed that it must not have."""
+        self._last += 1
+        instance = Instance(
+            request,
+            self._replica,
+            self._last,
+            events=self._shop.events,
+            restarts=restarts,
+            on_idle=self._shop.admission.rests,
+            on_answer=self._on_answer,
+        )
+        instance.expected_load_s = expected_load_s
+        instance.withheld = self._demotion.withheld(request)
+        return instance

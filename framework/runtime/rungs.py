@@ -1,0 +1,296 @@
+"""What to change after a start that failed, if anything may help: the rungs of the ladder (06 §12). Pure.
+
+Called by runtime.ladder. Changes accumulate: each rung starts from the line and the environment of the last
+attempt. Each is used a bounded number of times, so that a climb ends. R1, which takes another plan, is
+`tensor_abort`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from framework.engines import rewrites
+from framework.engines.spec_args import DEFAULT_FLAG, without_speculation
+from framework.planning.line_settings import owns_placement
+from framework.runtime import rung_reasons
+from framework.runtime.failures import classify
+from framework.runtime.start_end import StartEnd
+from framework.runtime.start_signs import (
+    FILE_WORDS,
+    V_CACHE_NEEDS_FLASH,
+    aborted_at_split,
+    blames_drafting,
+    blames_projector,
+    divides_tensors,
+    drafting_types,
+    drafts_with_head,
+    drafts_with_model,
+    is_diagnosed,
+    is_same_everywhere,
+    port_was_taken,
+    rejected_flag,
+)
+from framework.values.plan import LaunchPlan, Section
+from framework.values.reason import Reason
+
+SPEC, USER, CONTEXT = "spec", "user", "context"
+# Ends that no change of the line can cure, by class (06 §12.8), and what the user wrote himself.
+FINAL = frozenset(
+    {
+        "cpu_unsupported",
+        "flag_rejected",
+        "health_timeout",
+        "image_model",
+        "library_missing",
+        "port_conflict",
+        "rpc_busy",
+        "rpc_lost",
+        "rpc_version_mismatch",
+        "tensor_unsupported",
+        "terminated",
+        "user_flag_rejected",
+    }
+)
+UNCLEAR = "start_failed"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the next attempt is made with, and what it took to get there."""
+
+    plan: LaunchPlan
+    """With the line, environment, projector and speculation of that attempt."""
+    rung: str = "S"
+    """The change before it; words in runtime.attempts."""
+    used: Mapping[str, int] = field(default_factory=dict)
+    """How often each rung was climbed."""
+    given_up: tuple[Reason, ...] = ()
+    drafting_dropped: Reason | None = None
+    """Why what was to draft is left out."""
+    before_text_only: StartEnd | None = None
+    """The end for which the projector was left out."""
+    with_flash: Trial | None = None
+    """The trial whose flash attention was switched off only to see whether it can decode without."""
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The line by sections."""
+        return self.plan.sections
+
+
+Rung = Callable[[Trial, StartEnd], Trial | None]
+
+
+def next_trial(trial: Trial, end: StartEnd) -> Trial | None:
+    """The next attempt after this end; None when no rung is left (06 §12.2)."""
+    for name, most, rung in LINE_RUNGS:
+        if trial.used.get(name, 0) < most and (changed := rung(trial, end)):
+            return _climbed(trial, changed, name)
+    if end.outcome == "incomplete" or classify(end).reason.code in FINAL:
+        return None
+    for name, most, rung in DECODE_RUNGS if end.was_healthy else START_RUNGS:
+        if trial.used.get(name, 0) < most and (changed := rung(trial, end)):
+            return _climbed(trial, changed, name)
+    return None
+
+
+def tensor_abort(end: StartEnd) -> Reason | None:
+    """Why the launch has to be planned again without dividing tensors (R1); None where that is not the cause,
+    or where no plan divides them but the user's own flags.
+
+    To be asked before any other rung: without flash attention an engine cannot divide tensors, and the sign
+    would be gone (06 §12.5).
+    """
+    is_planned = divides_tensors(replace(end.plan, sections=_ours(end.plan.sections), env={}))
+    if is_planned and divides_tensors(end.plan) and aborted_at_split(end):
+        return rung_reasons.tensor_abort(end)
+    return None
+
+
+def _climbed(before: Trial, after: Trial, name: str) -> Trial:
+    return replace(after, rung=name, used={**before.used, name: before.used.get(name, 0) + 1})
+
+
+def _port(trial: Trial, end: StartEnd) -> Trial | None:
+    """P: each attempt gets a port of its own, so trying again is all."""
+    return trial if port_was_taken(end) else None
+
+
+def _flag(trial: Trial, end: StartEnd) -> Trial | None:
+    """U: drop the section of ours whose flag is refused. What the user wrote is not ours to drop."""
+    flag = rejected_flag(end)
+    if flag is None or any(flag in section.tokens for section in _of_user(trial.sections)):
+        return None
+    for section in trial.sections:
+        if section.kind == "optional" and flag in section.tokens:
+            reason = rung_reasons.flag_rejected(end, flag, section)
+            dropped = _with_line(trial, rewrites.without(trial.sections, section.name), reason)
+            return _undrafted(dropped, (), reason) if section.name == SPEC else dropped
+    return None
+
+
+def _fit_on(trial: Trial, end: StartEnd) -> Trial | None:
+    """A: where we put everything on the GPUs, let the engine's fit step move what does not go there."""
+    plan = trial.plan
+    place = plan.placement
+    is_whole = bool(place.devices) and place.gpu_layers is None and place.cpu_experts == 0
+    may_move = plan.request.pool.offload == "allow" and plan.request.memory_mode == "auto"
+    ours = not owns_placement(plan.request.extra_args, plan.env)
+    if place.is_delegated or not (is_whole and may_move and ours and plan.caps.has("--fit")):
+        return None
+    if not _is_unclear(end) or divides_tensors(plan):
+        return None
+    return _with_line(trial, rewrites.fitted(trial.sections), rung_reasons.fit_on_retry(end))
+
+
+def _fit_off(trial: Trial, end: StartEnd) -> Trial | None:
+    """B: an engine that breaks while its fit step is on may get through without it, with what was planned."""
+    plan = trial.plan
+    is_on = plan.caps.has("--fit") and rewrites.has_fit_step(trial.sections)
+    if not is_on or "A" in trial.used or owns_placement(plan.request.extra_args, plan.env):
+        return None
+    if not (end.is_hard and _is_unclear(end)) or divides_tensors(plan):
+        return None
+    sections = rewrites.unfitted(trial.sections)
+    if plan.fit.context and not any(section.name == CONTEXT for section in sections):
+        # Without the step that would have found a context that fits.
+        sections = (*_ours(sections), _context_of(plan.fit.context), *_of_user(sections))
+    return _with_line(trial, sections, rung_reasons.fit_off_retry(end))
+
+
+def _flash_off(trial: Trial, end: StartEnd) -> Trial | None:
+    """R2: no flash attention, or where that is off already, no V cache that needs it.
+
+    Not where tensors are divided: engines break there without flash attention, and there is no cure in it.
+    """
+    if divides_tensors(trial.plan) or is_diagnosed(end):
+        return None
+    if end.is_hard and rewrites.has_flash_attention(trial.sections):
+        return _without_flash(trial, end)
+    quantised = rewrites.has_quantised_values(trial.sections, trial.plan.env)
+    if not quantised or not (end.is_hard or end.says(V_CACHE_NEEDS_FLASH)):
+        return None
+    return _with_plain_values(trial, end)
+
+
+def _flash_off_for_decoding(trial: Trial, end: StartEnd) -> Trial | None:
+    """R3: it got ready and broke at the first tokens."""
+    if not end.is_hard or not rewrites.has_flash_attention(trial.sections):
+        return None
+    return replace(_without_flash(trial, end), with_flash=trial)
+
+
+def _no_drafting(trial: Trial, end: StartEnd) -> Trial | None:
+    """R4: without what was to draft. N-grams are left out only where the engine blames them."""
+    # Flash attention was switched off for decoding alone: where that did not help, it comes back.
+    base = trial if trial.with_flash is None or end.was_healthy else trial.with_flash
+    plan = base.plan
+    types, is_blamed = drafting_types(plan), blames_drafting(end)
+    breaks_silently = end.is_hard and not is_diagnosed(end)
+    may_be_model = drafts_with_model(plan) and (is_blamed or breaks_silently)
+    may_be_head = drafts_with_head(plan) and (is_blamed or not end.says(*FILE_WORDS))
+    if not (may_be_head or may_be_model or (types and is_blamed)):
+        return None
+    reason = rung_reasons.drafting_dropped(end, types)
+    return replace(_undrafted(base, _instead(plan), reason), used=trial.used, with_flash=None)
+
+
+def _text_only(trial: Trial, end: StartEnd) -> Trial | None:
+    """R5: without the projector."""
+    plan = trial.plan
+    if not rewrites.has_projector(plan.sections, plan.env):
+        return None
+    if not blames_projector(end) and not (end.is_hard and not is_diagnosed(end)):
+        return None
+    text = replace(plan, projector=None, env=rewrites.without_projector(plan.env))
+    changed = replace(trial, plan=text, before_text_only=end)
+    return _with_line(changed, rewrites.text_only(plan.sections), rung_reasons.projector_given_up(end))
+
+
+LINE_RUNGS: tuple[tuple[str, int, Rung], ...] = (("P", 3, _port), ("U", 2, _flag))
+"""Name, how often at most, and the change; of those that answer what the engine said of its line."""
+START_RUNGS: tuple[tuple[str, int, Rung], ...] = (
+    ("A", 1, _fit_on),
+    ("B", 1, _fit_off),
+    ("R2", 1, _flash_off),
+    ("R4", 1, _no_drafting),
+    ("R5", 1, _text_only),
+)
+DECODE_RUNGS: tuple[tuple[str, int, Rung], ...] = (
+    ("R3", 1, _flash_off_for_decoding),
+    ("R4", 1, _no_drafting),
+)
+
+
+def _is_unclear(end: StartEnd) -> bool:
+    """Whether the end has no known cause, so that another placement may help."""
+    return classify(end).reason.code == UNCLEAR and not is_same_everywhere(end)
+
+
+def _context_of(tokens: int) -> Section:
+    return Section(CONTEXT, ("-c", str(tokens)))
+
+
+def _ours(sections: tuple[Section, ...]) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section.kind != USER)
+
+
+def _of_user(sections: tuple[Section, ...]) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section.kind == USER)
+
+
+def _with_line(trial: Trial, sections: tuple[Section, ...], *reasons: Reason) -> Trial:
+    plan = replace(trial.plan, sections=sections)
+    return replace(trial, plan=plan, given_up=(*trial.given_up, *reasons))
+
+
+def _without_flash(trial: Trial, end: StartEnd) -> Trial:
+    off = rewrites.without_flash_attention(trial.sections)
+    reasons = [rung_reasons.flash_attn_off(end)]
+    if rewrites.has_quantised_values(trial.sections, trial.plan.env):
+        reasons.append(rung_reasons.v_cache_f16(end))
+    env = rewrites.without_quantised_values(trial.plan.env)
+    return _with_line(replace(trial, plan=replace(trial.plan, env=env)), off, *reasons)
+
+
+def _with_plain_values(trial: Trial, end: StartEnd) -> Trial:
+    env = rewrites.without_quantised_values(trial.plan.env)
+    plain = rewrites.with_plain_values(trial.sections)
+    changed = replace(trial, plan=replace(trial.plan, env=env))
+    return _with_line(changed, plain, rung_reasons.v_cache_f16(end))
+
+
+def _instead(plan: LaunchPlan) -> tuple[str, ...]:
+    """What takes the place of our own speculation: the engine's default, where a model was to draft and the
+    build has it. Nothing takes the place of the user's own, which cannot be switched off any other way."""
+    own = next((section for section in plan.sections if section.name == SPEC), None)
+    has_default = plan.caps.has(DEFAULT_FLAG) or not plan.caps.conclusive
+    if own is None or not drafts_with_model(replace(plan, sections=(own,))) or not has_default:
+        return ()
+    return (DEFAULT_FLAG,)
+
+
+def _undrafted(trial: Trial, block: tuple[str, ...], reason: Reason) -> Trial:
+    """The trial with this block of speculation and no other."""
+    plan = trial.plan
+    lines = (replace(section, tokens=_undrafted_tokens(section, block)) for section in plan.sections)
+    spec = replace(
+        plan.spec,
+        resolved="default" if block else "none",
+        block=block,
+        is_chained=False,
+        depth=None,
+        depth_source=None,
+        drafter=None,
+    )
+    told = () if reason in trial.given_up else (reason,)
+    kept = tuple(section for section in lines if section.tokens)
+    undrafted = _with_line(replace(trial, plan=replace(plan, spec=spec)), kept, *told)
+    return replace(undrafted, drafting_dropped=reason)
+
+
+def _undrafted_tokens(section: Section, block: tuple[str, ...]) -> tuple[str, ...]:
+    if section.name == SPEC:
+        return block
+    return without_speculation(section.tokens) if section.kind == USER else section.tokens

@@ -1,0 +1,126 @@
+"""How a start ended, and the lines that may say why (06 §9, §12.4). Values and reading only.
+
+Made by runtime.ladder; read by runtime.start_signs, runtime.rungs and runtime.failures. Lines of an engine
+are hostile text: what quotes a model file is left out of every search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from framework.values.plan import LaunchPlan
+
+Outcome = Literal["exited", "timeout", "port_taken", "incomplete", "decode_failed"]
+"""`incomplete`: it got ready without a device that it was to use, and was ended; `decode_failed`: it got
+ready, could not generate, and was ended."""
+Told = tuple[str, str, str]
+"""Failure class, sentence, remedy."""
+TAIL_LINES = 50
+# Debugger backtraces of an abort push the cause out of the last lines (15 §7): they do not count here.
+SEARCH_LINES = 400
+BACKTRACE = re.compile(
+    r"^(?:#\d+ |\[New |\[Thread |\[Current thread|\[Inferior|Using host libthread_db|warning: |Thread \d+ "
+    r"|0x[0-9a-f]{4,16} in |\d+\s+(?:in )?\.\./)"
+)
+# Of this level are names and texts of the model file, and no fault.
+INFORMATION = re.compile(r"^\d[\d.]* I ")
+QUOTED_LENGTH = 300
+SIGNAL_NAMES = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+}
+HARD_SIGNALS = frozenset({4, 6, 7, 8, 11})
+WRAPPED = 128
+
+
+@dataclass(frozen=True)
+class StartEnd:
+    """How a start ended: what was waited for, the exit code, the output (redacted, oldest first)."""
+
+    outcome: Outcome
+    exit_code: int | None
+    lines: Sequence[str]
+    plan: LaunchPlan
+    """As it was attempted: what earlier attempts changed is in it."""
+    log_path: str
+    waited_s: float
+    was_healthy: bool = False
+    """It answered the health check before."""
+    before_text_only: StartEnd | None = None
+    """The end for which the projector was left out of this start."""
+    port_holder: str = ""
+    """Who has the port that was taken, as far as that can be seen."""
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended the process; behind a wrapper script also told by 128+n (06 §12.4)."""
+        code = self.exit_code
+        if code is not None and code < 0:
+            return -code
+        if code is not None and self.plan.engine.via_wrapper and code > WRAPPED:
+            return code - WRAPPED
+        return None
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether the program itself broke."""
+        return is_hard_fault(self.exit_code, via_wrapper=self.plan.engine.via_wrapper)
+
+    @cached_property
+    def told(self) -> tuple[str, ...]:
+        """The lines that can hold the cause: no backtraces, and nothing that only informs."""
+        useful = [line for line in self.lines if not BACKTRACE.match(line) and not INFORMATION.match(line)]
+        return tuple(useful[-SEARCH_LINES:])
+
+    @cached_property
+    def text(self) -> str:
+        """Those lines in lower case."""
+        return "\n".join(self.told).lower()
+
+    @property
+    def tail(self) -> str:
+        """The last lines as they are shown to a person."""
+        return "\n".join(self.lines[-TAIL_LINES:])
+
+    def says(self, *words: str) -> bool:
+        """Whether any of the words, in lower case, is in a line that can hold the cause."""
+        return any(word in self.text for word in words)
+
+    def line_with(self, *words: str) -> str:
+        """The first line with the first of the words that any line has; empty when none has one."""
+        for word in words:
+            for line in self.told:
+                if word in line.lower():
+                    return self.quoted(line)
+        return ""
+
+    def quoted(self, line: str) -> str:
+        """A line, short enough for a sentence."""
+        return line.strip()[:QUOTED_LENGTH]
+
+
+def is_hard_fault(exit_code: int | None, *, via_wrapper: bool = False) -> bool:
+    """Whether the program itself broke (06 §12.4): killed by ILL, ABRT, BUS, FPE or SEGV."""
+    if exit_code is None:
+        return False
+    if via_wrapper and exit_code > WRAPPED:
+        return exit_code - WRAPPED in HARD_SIGNALS
+    return -exit_code in HARD_SIGNALS
+
+
+def describe_exit(exit_code: int | None) -> str:
+    """`exit code 1`, `signal 4 (SIGILL)`, or that it is not known."""
+    if exit_code is None:
+        return "an unknown exit code"
+    if exit_code < 0:
+        return f"signal {-exit_code} ({SIGNAL_NAMES.get(-exit_code, 'unnamed')})"
+    return f"exit code {exit_code}"

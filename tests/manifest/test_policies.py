@@ -1,0 +1,135 @@
+"""`[speculation.NAME]`: what becomes of its keys, and what does not go together (01 §1.1, 05 §0, §2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.manifest.spec_modes import ACCEPTED, CANONICAL, MODES_WITH_DRAFTER
+from framework.values.request import LiveSettings, ModelSource, SpecPolicy
+from tests.manifest.conftest import Load
+from tests.manifest.reading import MODEL, Reading, read
+
+GUARD = {
+    "mode": "stop",
+    "min_reasoning_tokens": 512,
+    "window_tokens": 384,
+    "max_period": 96,
+    "min_repeated_coverage": 192,
+    "check_interval": 32,
+    "interventions_max": 1,
+}
+
+
+def policy(keys: str) -> Reading:
+    """A manifest whose model has a policy with these keys."""
+    return read(f'[speculation.s]\n{keys}\n{MODEL}speculation = "s"\n')
+
+
+def test_a_policy_is_used_by_name() -> None:
+    keys = 'mode = "ngram"\nngram = { match = 8, min = 4, max = 16 }'
+    assert policy(keys).request().spec == SpecPolicy("ngram", ngram_match=8, ngram_min=4, ngram_max=16)
+
+
+def test_without_a_policy_the_mode_is_auto() -> None:
+    assert read(MODEL).request().spec == SpecPolicy()
+
+
+def test_an_empty_policy_is_no_policy() -> None:
+    assert policy("").request() == read(MODEL).request()
+
+
+@pytest.mark.parametrize("mode", CANONICAL)
+def test_every_mode_is_legal_without_a_drafter(mode: str) -> None:
+    reading = policy(f'mode = "{mode}"')
+    assert (reading.request().spec.mode, reading.warnings) == (mode, [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "field", "value"),
+    [
+        ("depth = 5", "depth", 5),
+        ("depth = 5", "is_adaptive", False),
+        ('depth = "default"', "depth", None),
+        ('depth = "adaptive"', "depth", None),
+        ('depth = "adaptive"', "is_adaptive", True),
+        ('controller = "fringe"', "controller", "fringe"),
+        ('loop_guard = "off"', "loop_guard", {}),
+        ("loop_guard = { window_tokens = 10 }", "loop_guard", {}),
+        ('loop_guard = "stop"', "loop_guard", GUARD),
+        ('loop_guard = { mode = "stop", max_period = 7 }', "loop_guard", {**GUARD, "max_period": 7}),
+        ('draft = "d.gguf"', "drafter", ModelSource(path=Path("/nowhere/d.gguf"))),
+        ('draft = "hf:o/r:Q4_0"', "drafter", ModelSource(repo="o/r", variant="Q4_0")),
+        ('draft = "hf:o/r/MTP/d.gguf"', "drafter", ModelSource(repo="o/r", file="MTP/d.gguf")),
+        ("min_head = 7", "min_head_params_b", 7.0),
+        ("allow_mla = true", "allow_mla", True),
+    ],
+)
+def test_a_key_of_a_policy_becomes_its_field(keys: str, field: str, value: Any) -> None:
+    assert getattr(policy(keys).request().spec, field) == value
+
+
+@pytest.mark.parametrize("depth", ["0", "-1", "65", "2.5", "true", '"3"', '"deep"'])
+def test_a_depth_is_a_word_or_a_number_from_1(depth: str) -> None:
+    problem = policy(f"depth = {depth}").only
+    assert problem.path == "speculation.s.depth"
+    assert "1 to 64" in problem.message
+
+
+@pytest.mark.parametrize("watch", ["switch-off", "report", "off"])
+def test_the_watch_over_its_yield_is_live(watch: str) -> None:
+    request = policy(f'yield_watch = "{watch}"').request()
+    assert (request.live.yield_watch, request.spec) == (watch, SpecPolicy())
+
+
+def test_without_a_policy_what_does_not_pay_is_switched_off() -> None:
+    assert read(MODEL).request().live == LiveSettings(yield_watch="switch-off")
+
+
+# What does not go together
+
+
+def test_an_unknown_mode_is_a_warning_with_all_spellings_and_runs_as_auto() -> None:
+    reading = policy('mode = "ngrm"')
+    (warning,) = reading.warnings
+    assert (warning.code, warning.path) == ("unknown_spec_mode", "speculation.s.mode")
+    assert (warning.suggestion, warning.allowed) == ('"ngram"', ", ".join(ACCEPTED))
+    assert reading.request().spec.mode == "auto"
+
+
+@pytest.mark.parametrize("mode", [*MODES_WITH_DRAFTER, "draft-mtp", "default", "no such mode"])
+def test_a_drafter_goes_with_a_mode_that_loads_it(mode: str) -> None:
+    assert policy(f'mode = "{mode}"\ndraft = "hf:o/r:Q4_0"').errors == []
+
+
+@pytest.mark.parametrize("mode", ['"off"', '"ngram"', '"ngram-simple"', '"none"', "false"])
+def test_a_drafter_beside_another_mode_is_an_error(mode: str) -> None:
+    problem = policy(f'mode = {mode}\ndraft = "hf:o/r:Q4_0"').only
+    assert (problem.code, problem.path, problem.line) == ("draft_unused", "speculation.s.draft", 3)
+    assert problem.allowed == ", ".join(MODES_WITH_DRAFTER)
+
+
+def test_a_depth_beside_n_grams_is_pointed_to_the_length_of_theirs() -> None:
+    (warning,) = policy('mode = "ngram"\ndepth = 64').warnings
+    assert (warning.code, warning.path) == ("depth_unused", "speculation.s.depth")
+    assert warning.suggestion == "ngram.max = 64"
+
+
+@pytest.mark.parametrize("keys", ['mode = "draft"\ndepth = 16', 'mode = "ngram"\ndepth = "default"'])
+def test_a_depth_that_counts_or_says_nothing_is_fine(keys: str) -> None:
+    assert policy(keys).warnings == []
+
+
+def test_a_drafter_that_is_not_there_is_a_warning_and_the_models_run(load: Load, tmp_path: Path) -> None:
+    reading = load('[speculation.s]\nmode = "draft"\ndraft = "d.gguf"\n' + MODEL, m_gguf="")
+    (warning,) = reading.warnings
+    assert (warning.code, warning.path) == ("file_missing", "speculation.s.draft")
+    assert str(tmp_path / "d.gguf") in warning.message
+    assert "run without" in warning.message
+
+
+@pytest.mark.parametrize("ngram", ["{ match = 0 }", "{ min = -1 }", "{ min = 9, max = 8 }", "{ max = 10 }"])
+def test_lengths_of_drafts_are_positive_and_in_order(ngram: str) -> None:
+    assert read(f"[speculation.s]\nngram = {ngram}").only.path.startswith("speculation.s.ngram")

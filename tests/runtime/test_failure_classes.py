@@ -1,0 +1,142 @@
+"""The class of a start that nothing could save, with its sentence and remedy (06 §14.1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framework.runtime.failures import classify
+from framework.runtime.start_end import describe_exit
+from tests.support.start_ends import (
+    NO_PROJECTOR,
+    SIGABRT,
+    SIGILL,
+    SIGKILL,
+    SIGSEGV,
+    SIGTERM,
+    TOO_LARGE,
+    TOO_LITTLE,
+    UNKNOWN,
+    end_of,
+    the_plan,
+)
+
+BACKTRACE = (
+    "[Thread debugging using libthread_db enabled]",
+    "0x00007f2bd2af1c17 in __GI___wait4 (pid=1) at ../sysdeps/unix/sysv/linux/wait4.c:30",
+    "30\t../sysdeps/unix/sysv/linux/wait4.c: No such file or directory.",
+    *(f"#{number}  0x00007f in frame ()" for number in range(600)),
+    "[Inferior 1 (process 7) detached]",
+)
+REFUSED_VARIABLE = (
+    'error while handling environment variable "LLAMA_ARG_DRAFT_MAX": the argument has been removed',
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "told", "words"),
+    [
+        pytest.param(
+            1,
+            ("E x: SPLIT_MODE_TENSOR not implemented for architecture 'rwkv'",),
+            "tensor_unsupported",
+            "'rwkv'",
+            id="tensor split",
+        ),
+        pytest.param(1, UNKNOWN, "unsupported_architecture", "'womba'", id="architecture"),
+        pytest.param(SIGILL, (), "cpu_unsupported", "signal 4", id="instruction"),
+        pytest.param(SIGKILL, (), "killed_by_os", "killed", id="killed"),
+        pytest.param(SIGTERM, (), "terminated", "from outside", id="terminated"),
+        pytest.param(1, REFUSED_VARIABLE, "user_flag_rejected", "LLAMA_ARG_DRAFT_MAX", id="variable"),
+        pytest.param(1, TOO_LITTLE, "out_of_memory", "less memory", id="memory"),
+        pytest.param(SIGABRT, (*TOO_LARGE, *BACKTRACE), "out_of_memory", "cache_k_l0", id="backtrace"),
+        pytest.param(127, (), "library_missing", "missing", id="nothing to run"),
+        pytest.param(1, (), "start_failed", "exit code 1", id="anything else"),
+    ],
+)
+def test_each_end_has_its_class(code: int, lines: tuple[str, ...], told: str, words: str) -> None:
+    reason = classify(end_of(the_plan(), code, *lines)).reason
+    assert reason.code == told
+    assert words in reason.message
+    assert reason.remedy
+
+
+def test_a_refused_variable_says_where_it_can_stand() -> None:
+    remedy = classify(end_of(the_plan(), 1, *REFUSED_VARIABLE)).reason.remedy
+    assert "models.demo.env" in remedy
+    assert "engines.default.env" in remedy
+
+
+@pytest.mark.parametrize(
+    ("main", "lines", "told"),
+    [
+        pytest.param("/u/.ollama/models/blobs/sha256-1", UNKNOWN, "ollama_model", id="architecture"),
+        pytest.param("/u/.cache/ollama/b", ("E key not found in model: x",), "ollama_model", id="key"),
+        pytest.param("/u/.cache/ollama/b", TOO_LITTLE, "out_of_memory", id="memory is memory"),
+        pytest.param("/u/ollama/b", UNKNOWN, "unsupported_architecture", id="another folder"),
+    ],
+)
+def test_files_of_ollama_are_told_apart(main: str, lines: tuple[str, ...], told: str) -> None:
+    plan = replace(the_plan(), main_gguf=Path(main))
+    assert classify(end_of(plan, 1, *lines)).reason.code == told
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "lines", "told"),
+    [
+        pytest.param((SIGSEGV, ()), SIGSEGV, (), "gpu_driver", id="both broke"),
+        pytest.param((1, NO_PROJECTOR), 1, (), "projector_mismatch", id="blamed"),
+        pytest.param((SIGSEGV, ()), 1, (), "vision_start", id="not blamed"),
+        pytest.param((SIGSEGV, ()), 1, TOO_LITTLE, "out_of_memory", id="memory is memory"),
+        pytest.param((1, NO_PROJECTOR), SIGTERM, (), "terminated", id="ended from outside"),
+    ],
+)
+def test_a_start_that_failed_without_its_projector_too_says_so(
+    before: tuple[int, tuple[str, ...]], code: int, lines: tuple[str, ...], told: str
+) -> None:
+    plan = the_plan("projector: --mmproj /models/p.gguf")
+    first = end_of(plan, before[0], *before[1])
+    reason = classify(end_of(plan, code, *lines, before_text_only=first)).reason
+    assert reason.code == told
+    if told == "projector_mismatch":
+        assert "Failed to load CLIP model" in reason.message
+    if told == "gpu_driver":
+        assert describe_exit(SIGSEGV) in reason.message
+
+
+def test_the_cause_is_found_in_front_of_any_backtrace() -> None:
+    end = end_of(the_plan(), SIGABRT, "E x: the real cause: an error", *BACKTRACE)
+    assert "the real cause" in classify(end).reason.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["out of memory", "failed to load draft model", "unknown model architecture: 'flux'", "couldn't bind"],
+)
+def test_what_a_model_calls_itself_is_no_cause(name: str) -> None:
+    end = end_of(the_plan(), 1, f"0.00.1 I llama_model_loader: - kv 3: general.name str = {name}")
+    assert classify(end).reason.code == "start_failed"
+
+
+def test_who_holds_the_port_is_said() -> None:
+    end = end_of(the_plan(), None, outcome="port_taken", port_holder="process 7 (thief)")
+    reason = classify(end).reason
+    assert reason.code == "port_conflict"
+    assert "process 7 (thief)" in reason.message
+
+
+def test_a_start_that_could_not_generate_says_how_far_it_came() -> None:
+    end = end_of(the_plan(), SIGSEGV, was_healthy=True)
+    assert "got ready and ended with signal 11 (SIGSEGV) at the first tokens" in classify(end).reason.message
+
+
+@given(st.lists(st.text(max_size=80), max_size=20), st.integers(-64, 255) | st.none())
+def test_any_output_gives_a_class_a_sentence_and_a_remedy(lines: list[str], code: int | None) -> None:
+    failure = classify(end_of(the_plan(), code, *lines))
+    assert failure.reason.message
+    assert failure.reason.remedy
+    assert failure.reason.severity == "error"
