@@ -25,7 +25,7 @@ from framework.values.naming import instance_file_name, instance_name
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, LaunchResult, Withheld
 from framework.values.reason import Reason
 from framework.values.request import LiveSettings, ModelRequest, PoolLimits
-from framework.values.spec_yield import AnswerSpeed
+from framework.values.spec_yield import PLAIN, AnswerSpeed
 
 WITHOUT_PROCESS = frozenset({State.STOPPED, State.FAILED, State.BACKOFF, State.PENDING})
 TRANSITIONS: Mapping[State, frozenset[State]] = {
@@ -149,6 +149,12 @@ class Instance:
     def serving(self) -> bool:
         """Loaded in the sense of 07 §1.3: process alive, ready, not draining."""
         return self.state is State.READY and self.running is not None and self.running.child.alive
+
+    @property
+    def is_drafting(self) -> bool:
+        """Whether its process guesses tokens ahead, by whatever means."""
+        by = self.meter.drafting
+        return by is not None and by.running != PLAIN
 
     @property
     def process_alive(self) -> bool:

@@ -134,6 +134,7 @@ class SpeculationWatch:
         if judged is not None and by.means == judged.means and by.ready_at_s > judged.at_s:
             self._judged = None
             launch.sums = {place: tally for place, tally in launch.sums.items() if place.means != by.means}
+            launch.losses.clear()
         return launch
 
     def _compare(self, launch: _Launch, place: Place, at_s: float) -> None:

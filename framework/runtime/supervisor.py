@@ -19,6 +19,7 @@ from framework.runtime.lease import FailureKind, Lease, RetryVerdict
 from framework.runtime.past import as_asked
 from framework.runtime.replica import Replica
 from framework.runtime.retries import LOST, SHORT_DELAY_S, after_exit, has_ended, may_be_repeated
+from framework.runtime.routing import best_replica
 from framework.runtime.shop import Shop
 from framework.runtime.speculation_watch import SpeculationWatch
 from framework.runtime.speed_store import SpeedStore
@@ -184,8 +185,8 @@ class Supervisor:
         if not ready or self._shop.shutting_down:
             return None
         last = self._last_replica.get(key)
-        # 08 §2.11: fewest open leases, then the one this key used last (its cache is warm), then the first.
-        best = min(ready, key=lambda i: (len(i.leases), i.replica != last, i.replica))
+        withheld = self.demotion.withheld(self.request).drafting
+        best = best_replica(ready, last, spares_drafting=withheld is not None)
         self._last_replica[key] = best.replica
         return best.lease()
 

@@ -1,7 +1,8 @@
 """Act on what the yield watch says: end drafting that does not pay, and try it again later (05 §11.7).
 
 The engine cannot be told for one request not to draft, so it is done by a restart, when the instance has had
-nothing to do for a while. Called by runtime.fleet, twice a second for every model.
+nothing to do for a while; meanwhile requests go to a replica that drafts nothing (runtime.routing). Called by
+runtime.fleet, twice a second for every model.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from framework.runtime.replica import Replica
 from framework.runtime.supervisor import Supervisor
 from framework.telemetry.events import EventLog
 from framework.values.reason import Reason
-from framework.values.spec_yield import PLAIN
 
 UNPROFITABLE = "speculation_unprofitable"
 ENDED = "speculation does not pay"
@@ -31,7 +31,7 @@ def care(model: Supervisor, events: EventLog, now_s: float) -> None:
         instance = replica.current
         if instance is None or not _is_quiet(model, replica, instance, now_s):
             continue
-        if _is(wanted) and instance.withheld.drafting is None and _drafts(instance):
+        if _is(wanted) and instance.withheld.drafting is None and instance.is_drafting:
             replica.replace(ENDED, unconditional=True)
         elif _is(instance.withheld.drafting) and wanted is None:
             replica.replace(AGAIN, unconditional=True)
@@ -56,11 +56,6 @@ def _judge(model: Supervisor, verdict: Reason, events: EventLog, now_s: float) -
             data=data,
         )
         return
-
-
-def _drafts(instance: Instance) -> bool:
-    by = instance.meter.drafting
-    return by is not None and by.running != PLAIN
 
 
 def _is(reason: Reason | None) -> bool:

@@ -161,6 +161,17 @@ def test_another_trial_starts_from_nothing(watch: SpeculationWatch) -> None:
     assert speed.speedup == pytest.approx(3.0)
 
 
+def test_a_loss_shown_before_it_was_replaced_is_not_held_against_another_trial(
+    watch: SpeculationWatch,
+) -> None:
+    feed(watch, PLAIN, 10)
+    feed(watch, NGRAM, 4, minutes=13)
+    watch.judged(NGRAM, 800.0)
+    watch.note(an_answer(NGRAM, 4, at_s=810.0))
+    feed(watch, replace(NGRAM, ready_at_s=90_000.0), 4, begin_s=90_001)
+    assert watch.verdict() is None
+
+
 def test_a_replica_that_has_not_been_replaced_yet_is_no_new_trial(watch: SpeculationWatch) -> None:
     feed(watch, PLAIN, 10)
     feed(watch, NGRAM, 4, minutes=13)

@@ -21,12 +21,12 @@ from tests.support.asking import Client
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 OFF = SpecPolicy(mode="off")
-CAREFUL = SpecPolicy(mode="ngram", ngram_match=4, ngram_min=2, ngram_max=16)
+CAREFUL = SpecPolicy(mode="ngram", ngram_match=12, ngram_min=24, ngram_max=64)
 # Drafts after one equal token, so that nearly every step has a draft, right or wrong.
-EAGER = replace(CAREFUL, ngram_match=1, ngram_min=1)
+EAGER = replace(CAREFUL, ngram_match=1, ngram_min=1, ngram_max=16)
 # The model is made to write what the test is about, whatever it would like to say.
 SENTENCE = "the cat sat on the mat and looked at the dog. "
-REPEATS = {"grammar": f'root ::= ("{SENTENCE}")+', "temperature": 0, "max_tokens": 200}
+REPEATS = {"grammar": f'root ::= ("{SENTENCE}")+', "temperature": 0, "max_tokens": 300}
 BIAS = [[digit, 100] for digit in "01234567"]
 DIGITS = {"logit_bias": BIAS, "temperature": 20.0, "top_k": 8, "min_p": 0, "max_tokens": 64}
 ANSWER = {"ignore_eos": True, "cache_prompt": False}
