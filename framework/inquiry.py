@@ -23,7 +23,7 @@ from framework.manifest.load import Loaded
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.shop import Planner
 from framework.values.manifest import Manifest
-from framework.values.plan import LaunchPlan
+from framework.values.plan import LaunchPlan, Withheld
 from framework.values.pool import Resident
 from framework.values.request import ModelRequest
 
@@ -38,16 +38,28 @@ class LoadText(Protocol):
         ...
 
 
+class PlanningFleet(FleetView, Protocol):
+    """The fleet, with what a plan has to know of it besides."""
+
+    def withheld(self, model_id: str) -> Withheld:
+        """What a start of this model goes without for now."""
+
+
 @dataclass(frozen=True)
 class _Beside:
-    """Plans launches beside what runs; what holds the place of a launch already is not in its way."""
+    """Plans launches as the manager starts them now: beside what runs, and without what it withholds.
+
+    What holds the place of a launch already is not in its way.
+    """
 
     planner: Planner
+    fleet: PlanningFleet
     residents: tuple[Resident, ...]
 
     async def plan(self, request: ModelRequest, replica: int) -> LaunchPlan:
         others = [one for one in self.residents if (one.model, one.replica) != (request.id, replica)]
-        return await self.planner.plan(request, replica, residents=others)
+        withheld = self.fleet.withheld(request.id)
+        return await self.planner.plan(request, replica, residents=others, withheld=withheld)
 
 
 class Inquiry:
@@ -58,7 +70,7 @@ class Inquiry:
         current: CurrentManifest,
         load: LoadText,
         notices: Callable[[Manifest], tuple[str, ...]],
-        fleet: FleetView,
+        fleet: PlanningFleet,
         planner: Planner,
         probes: CapabilityCache,
         environ: Mapping[str, str],
@@ -100,7 +112,7 @@ class Inquiry:
         known = self._sample.known()
         devices = known if known.devices else await self.devices()
         residents = tuple(one for pool in self._fleet.pools() for one in pool.residents)
-        beside = _Beside(self._planner, residents)
+        beside = _Beside(self._planner, self._fleet, residents)
         answer = await plan_all(self._current.manifest, beside, devices)
         return as_running(answer, self._fleet.views())
 

@@ -64,9 +64,11 @@ class Timing:
     """Answers of one workload by one process. Speeds are of one request."""
 
     answers: int
+    tokens: int
+    """Generated in all of them."""
     tokens_per_s: float
-    first_token_s: float
-    """From the request to the first piece of the answer: the median."""
+    first_token_s: float | None
+    """From the request to the first piece of the answer: the median; None where no answer had one."""
     acceptance: float | None
     """Share of drafted tokens that were right; None where nothing was drafted."""
 
@@ -207,7 +209,7 @@ class _Asker:
         finally:
             for task in tasks:
                 task.cancel()
-        return _timing(answered)
+        return timing_of(answered)
 
     async def ask(self, question: Question, tokens: int) -> ActiveRequest:
         """One request, as it was when it had been answered."""
@@ -226,16 +228,20 @@ class _Nowhere:
         """Nothing to do."""
 
 
-def _timing(answered: Sequence[ActiveRequest]) -> Timing:
+def timing_of(answered: Sequence[ActiveRequest]) -> Timing:
+    """Of answers as they were when they had ended. Raises NothingTimed."""
     by = Drafting("", PLAIN)
     speeds = [answer_speed(request.state.timings or {}, by, 1, 0.0) for request in answered]
     known = [speed for speed in speeds if speed is not None]
     if not known:
         raise NothingTimed("The engine's answers carry no times, so nothing can be compared.")
     drafted = sum(speed.drafted for speed in known)
+    waits_s = [request.first_token_s for request in answered if request.first_token_s is not None]
+    generated = sum(speed.generated for speed in known)
     return Timing(
         len(known),
-        sum(speed.generated for speed in known) / sum(speed.seconds for speed in known),
-        statistics.median(request.first_token_s or 0.0 for request in answered),
+        generated,
+        generated / sum(speed.seconds for speed in known),
+        statistics.median(waits_s) if waits_s else None,
         sum(speed.accepted for speed in known) / drafted if drafted else None,
     )

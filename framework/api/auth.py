@@ -222,5 +222,7 @@ def _missing_text(services: Services) -> str:
     if services.current.manifest.access:
         return "Send a key with `Authorization: Bearer`, or sign in on the dashboard."
     return (
-        "Send `Authorization: Bearer` with the token of the state directory, or use the `paddock` commands."
+        "Send `Authorization: Bearer` with the token of the state directory, which `paddock doctor` names, or"
+        " use the `paddock` commands. The token is another one at each `paddock up`: for a program that stays"
+        " on, such as a scraper of /metrics, add [access.NAME] with a key and a `dashboard` role."
     )

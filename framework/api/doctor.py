@@ -19,10 +19,14 @@ from framework.engines.probe import CapabilityCache
 from framework.hardware.driver import loaded_driver
 from framework.hardware.membership import servers_of
 from framework.manifest.load import Loaded
+from framework.models.drafter import find_drafter
+from framework.models.facts import FactsReader
 from framework.models.file_set import check_model_file
 from framework.models.hub.facts import source_text
 from framework.models.hub.mode import HubMode, hub_mode
 from framework.models.hub.sources import HubSources
+from framework.planning.speculation.drafter_source import takes_drafter
+from framework.runtime.fetching import local_files
 from framework.values.manifest import Manifest
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest
@@ -56,9 +60,9 @@ async def examine(
         DoctorCheck(
             "python", ok=True, reason=Reason("python_version", f"Python {platform.python_version()}.")
         ),
-        _check("state directory", around.state_dir_fault),
+        _check("state directory", around.state_dir_fault or _state_dir(around.state_dir)),
         _check("disk", await asyncio.to_thread(_disk_fault, around.state_dir)),
-        _check("manifest", _manifest_fault(loaded)),
+        _check("manifest", _manifest_fault(loaded) or _manifest_warnings(loaded)),
         _check("listener", around.listener_fault),
     ]
     if loaded.manifest is not None:
@@ -99,6 +103,16 @@ def _check(name: str, fault: Reason | None) -> DoctorCheck:
     return DoctorCheck(name, fault is None or fault.severity == "info", fault)
 
 
+def _state_dir(directory: Path) -> Reason:
+    """Where others have to look for what a running server left."""
+    return Reason(
+        "state_directory",
+        f"{directory} holds the logs of models, what was measured, and while `paddock up` runs its token,"
+        " which is another one at each start.",
+        evidence={"path": str(directory)},
+    )
+
+
 def _manifest_fault(loaded: Loaded) -> Reason | None:
     errors = [problem for problem in loaded.problems if problem.severity == "error"]
     if not errors:
@@ -109,6 +123,20 @@ def _manifest_fault(loaded: Loaded) -> Reason | None:
         f"{errors[0].sentence}.{more}",
         "Correct the file; `paddock check` shows every problem with its place.",
         "error",
+    )
+
+
+def _manifest_warnings(loaded: Loaded) -> Reason | None:
+    """No fault: the manifest is in force. What it warns of is worth knowing."""
+    warnings = loaded.problems
+    if not warnings:
+        return None
+    more = f" More warnings: {len(warnings) - 1}." if len(warnings) > 1 else ""
+    return Reason(
+        "manifest_warnings",
+        f"{warnings[0].sentence}.{more}",
+        "`paddock check` shows every problem with its place.",
+        evidence={"codes": [problem.code for problem in warnings]},
     )
 
 
@@ -152,6 +180,9 @@ async def _model_checks(
         for request, look in zip(requests, looks, strict=True)
     ]
     sizes = {request.id: look for request, look in zip(requests, looks, strict=True) if isinstance(look, int)}
+    named = [one for one in requests if one.id in sizes and one.spec.drafter and takes_drafter(one)]
+    faults = await asyncio.gather(*(asyncio.to_thread(_drafter_fault, one, environ) for one in named))
+    checks += [_check(f"model {one.id}: drafter", fault) for one, fault in zip(named, faults, strict=True)]
     if sizes:
         cards = (device for device in devices.devices if not device.same_as and not device.is_unified)
         checks.append(_check("memory", _memory_fault(sizes, sum(device.total_bytes for device in cards))))
@@ -167,6 +198,17 @@ def _look(request: ModelRequest, environ: Mapping[str, str]) -> int | Reason:
         return check_model_file(local.main).total_bytes
     except Refused as refusal:
         return refusal.failure.reason
+
+
+def _drafter_fault(request: ModelRequest, environ: Mapping[str, str]) -> Reason | None:
+    """Why the drafter that the policy names is not used, as the next start would find it. Blocking."""
+    reader = FactsReader()
+    try:
+        source = local_files(HubSources(environ), request)
+        found = find_drafter(request.spec, source, reader.read(source.main), reader)
+    except Refused as refusal:
+        return refusal.failure.reason
+    return min(found.reasons, key=lambda reason: reason.severity == "info", default=None)
 
 
 def _not_downloaded(request: ModelRequest, mode: HubMode) -> Reason:

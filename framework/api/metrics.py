@@ -17,8 +17,10 @@ from framework.api.auth import Caller
 from framework.api.endpoint import PRIVATE
 from framework.api.services import Services
 from framework.api.shapes.plan import asked_speculation
+from framework.api.told import told_of, verdict_on
 from framework.values.instance import InstanceView, ModelView
-from framework.values.reason import Reason
+from framework.values.plan import LaunchPlan
+from framework.values.pool import PoolView
 from framework.values.spec_yield import SpeedAt
 
 PATH = "/metrics"
@@ -49,33 +51,47 @@ class Family:
 
 async def read_metrics(_request: Request, services: Services, _caller: Caller) -> Response:
     """All metrics as they are now."""
-    text = metrics_text(services.fleet.views())
+    text = metrics_text(services.fleet.views(), services.fleet.pools())
     return Response(text.encode(errors="replace"), media_type=MEDIA_TYPE, headers=PRIVATE)
 
 
-def metrics_text(models: Iterable[ModelView]) -> str:
+def metrics_text(models: Iterable[ModelView], pools: Iterable[PoolView] = ()) -> str:
     """The text that a scraper reads; a family without samples is left out."""
     views = tuple(models)
-    return "".join(_family_text(family) for family in (*_of_instances(views), *_of_models(views)))
+    families = (_of_reasons(views, pools), *_of_instances(views), *_of_models(views))
+    return "".join(map(_family_text, families))
+
+
+def _of_reasons(views: tuple[ModelView, ...], pools: Iterable[PoolView]) -> Family:
+    told = [
+        Sample({**_who(instance), "reason": reason.code}, 1)
+        for view in views
+        for instance in view.instances
+        for reason in (*told_of(instance), *verdict_on(view, instance))
+    ]
+    waits = [
+        Sample({"model": one.model, "replica": str(one.replica), "reason": one.reason.code}, 1)
+        for pool in pools
+        for one in pool.waiting
+    ]
+    return Family("fallback", "gauge", "1 for each reason that is told of a replica.", (*told, *waits))
 
 
 def _of_instances(views: tuple[ModelView, ...]) -> Iterator[Family]:
-    instances = [instance for view in views for instance in view.instances]
-    yield Family(
-        "fallback",
-        "gauge",
-        "1 for each reason why a model does not run as it was asked to.",
-        tuple(
-            Sample({**_who(instance), "reason": code}, 1)
-            for instance in instances
-            for code in dict.fromkeys(reason.code for reason in fallbacks(instance))
-        ),
-    )
+    # During a replacement a replica has two; the one that serves stands first.
+    each: dict[tuple[str, int], InstanceView] = {}
+    for instance in (one for view in views for one in view.instances):
+        each.setdefault((instance.model, instance.replica), instance)
+    instances = tuple(each.values())
     yield Family(
         "speculation_info",
         "gauge",
         "1 with what was asked, resolved and runs as labels.",
-        tuple(Sample({**_who(instance), **_words(instance)}, 1) for instance in instances),
+        tuple(
+            Sample({**_who(instance), **_words(instance, instance.granted)}, 1)
+            for instance in instances
+            if instance.granted is not None
+        ),
     )
     serving = [instance for instance in instances if instance.running is not None]
     for name, meaning in (
@@ -119,28 +135,15 @@ def _of_models(views: tuple[ModelView, ...]) -> Iterator[Family]:
     )
 
 
-def fallbacks(view: InstanceView) -> Iterator[Reason]:
-    """Why an instance is not what was asked: of its speculation, its start, its failure."""
-    if view.granted is not None and view.granted.spec.reason is not None:
-        yield view.granted.spec.reason
-    if view.running is not None:
-        if view.running.speculation_reason is not None:
-            yield view.running.speculation_reason
-        yield from view.running.degradations
-    if view.last_error is not None:
-        yield view.last_error
-
-
 def _who(view: InstanceView) -> dict[str, str]:
     return {"model": view.model, "replica": str(view.replica)}
 
 
-def _words(view: InstanceView) -> dict[str, str]:
-    plan, running = view.granted, view.running
-    asked = view.request.spec.mode if plan is None else asked_speculation(plan)
+def _words(view: InstanceView, plan: LaunchPlan) -> dict[str, str]:
+    running = view.running
     return {
-        "asked": asked or "engine_args",
-        "resolved": UNKNOWN if plan is None else plan.spec.resolved,
+        "asked": asked_speculation(plan) or "engine_args",
+        "resolved": plan.spec.resolved,
         "running": UNKNOWN if running is None else running.speculation or UNKNOWN,
     }
 
@@ -154,9 +157,12 @@ def _family_text(family: Family) -> str:
         return ""
     name = f"paddock_{family.name}"
     lines = [f"# HELP {name} {family.meaning}", f"# TYPE {name} {family.kind}"]
+    values: dict[str, float] = {}
     for sample in family.samples:
         labels = ",".join(f'{key}="{text.translate(ESCAPES)}"' for key, text in sample.labels.items())
-        lines.append(f"{name}{{{labels}}} {_number(sample.value)}")
+        # A scraper refuses the whole text where two lines have the same labels.
+        values.setdefault(labels, sample.value)
+    lines += [f"{name}{{{labels}}} {_number(value)}" for labels, value in values.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -19,6 +19,7 @@ from framework.commands.failure import NOT_SO, OK, CommandFailed
 from framework.commands.local import model_id, require_manifest
 from framework.commands.options import JsonOption, ManifestOption, ModelArgument
 from framework.commands.output import note, print_json, print_reason, print_table, say
+from framework.planning.speculation.profit import DEFAULT_LIMITS
 from framework.proxy.errors import ProxyError
 from framework.state_dir import StateDirError
 from framework.trial import Effort, NothingTimed, Timing, Trial, run_trial
@@ -27,6 +28,11 @@ from framework.trial import Effort, NothingTimed, Timing, Trial, run_trial
 REQUESTS, MOST_REQUESTS = 10, 1000
 TOKENS, MOST_TOKENS = 128, 100_000
 MOST_AT_ONCE = 64
+SHOWN_DIGITS = 4
+# Of less than this the quotient is that of two chances.
+LEAST_TOKENS = 64
+LEAST_ANSWER = DEFAULT_LIMITS.min_tokens
+TOO_FEW, NOTHING_DRAFTED = "too few tokens", "nothing was drafted"
 COLUMNS = (
     "WORKLOAD",
     "ANSWERS",
@@ -105,16 +111,30 @@ def trial_json(name: str, effort: Effort, trial: Trial) -> dict[str, Any]:
 
 
 def _workload_json(workload: str, plain: Timing, policy: Timing | None) -> dict[str, Any]:
+    missing = None if policy is None else _no_speedup(plain, policy)
     return {
         "workload": workload,
         "answers": plain.answers,
         "baseline_tokens_per_s": round(plain.tokens_per_s, 3),
         "tokens_per_s": None if policy is None else round(policy.tokens_per_s, 3),
-        "speedup": None if policy is None else round(policy.tokens_per_s / plain.tokens_per_s, 3),
-        "baseline_first_token_s": round(plain.first_token_s, 4),
-        "first_token_s": None if policy is None else round(policy.first_token_s, 4),
-        "acceptance": None if policy is None or policy.acceptance is None else round(policy.acceptance, 4),
+        "speedup": None if policy is None or missing else _speedup(plain, policy),
+        "no_speedup": missing,
+        "baseline_first_token_s": _rounded(plain.first_token_s),
+        "first_token_s": None if policy is None else _rounded(policy.first_token_s),
+        "acceptance": None if policy is None else _rounded(policy.acceptance),
     }
+
+
+def _speedup(plain: Timing, policy: Timing) -> float:
+    return round(policy.tokens_per_s / plain.tokens_per_s, 3)
+
+
+def _no_speedup(plain: Timing, policy: Timing) -> str | None:
+    """Why the quotient of two speeds would say nothing of drafting; None where it does."""
+    for one in (plain, policy):
+        if one.tokens < max(LEAST_TOKENS, LEAST_ANSWER * one.answers):
+            return TOO_FEW
+    return NOTHING_DRAFTED if policy.acceptance is None else None
 
 
 def print_trial(document: dict[str, Any]) -> None:
@@ -125,6 +145,8 @@ def print_trial(document: dict[str, Any]) -> None:
     for reason in (*([told["reason"]] if told["reason"] else ()), *told["notes"]):
         print_reason(reason, owner=reason["severity"], indent="  ")
     print_table(COLUMNS, [tuple(_row(row)) for row in document["workloads"]])
+    if all(row["tokens_per_s"] is None for row in document["workloads"]):
+        say("Nothing drafts with this policy, so there is nothing to compare.")
 
 
 def _row(row: dict[str, Any]) -> Iterator[str | None]:
@@ -132,10 +154,14 @@ def _row(row: dict[str, Any]) -> Iterator[str | None]:
     yield str(row["answers"])
     yield f"{row['baseline_tokens_per_s']:.1f}"
     yield _shown(row["tokens_per_s"], "{:.1f}")
-    yield _shown(row["speedup"], "{:.2f}x")
-    yield f"{row['baseline_first_token_s']:.3f} s"
+    yield row["no_speedup"] or _shown(row["speedup"], "{:.2f}x")
+    yield _shown(row["baseline_first_token_s"], "{:.3f} s")
     yield _shown(row["first_token_s"], "{:.3f} s")
     yield _shown(row["acceptance"], "{:.0%}")
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, SHOWN_DIGITS)
 
 
 def _shown(value: float | None, form: str) -> str | None:

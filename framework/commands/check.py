@@ -62,7 +62,7 @@ def show(path: Path, loaded: Loaded) -> None:
 
 def _print_problem(problem: Problem, lines: _Sources) -> None:
     style = "red" if problem.severity == "error" else "yellow"
-    say(f"{problem.location}: {problem.severity}: {problem.message}", style)
+    say(f"{problem.location}: {problem.severity}: {problem.message}", style, code=problem.code)
     for line in excerpt(lines.line(problem.file, problem.line), problem.line, problem.column):
         say(line)
     facts = {"found": problem.found, "allowed": problem.allowed, "did you mean": problem.suggestion}

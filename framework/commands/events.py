@@ -12,7 +12,7 @@ from framework.commands.context import connect
 from framework.commands.failure import OK
 from framework.commands.moments import local_time
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
-from framework.commands.output import print_json, print_json_line, safe
+from framework.commands.output import print_json, print_json_line, safe, with_code
 
 DEFAULT_COUNT = 50
 MOST_EVENTS = 1000
@@ -69,7 +69,8 @@ def command(
 
 def _print(event: dict[str, Any]) -> None:
     owner = f"{event['model']}: " if event["model"] else ""
-    print(safe(f"{local_time(event['at'])}  {event['kind']:<17} {owner}{event['message']}"), flush=True)
+    text = with_code(f"{owner}{event['message']}", event["reason"])
+    print(safe(f"{local_time(event['at'])}  {event['kind']:<17} {text}"), flush=True)
     reason = event["reason"] or {}
     if reason.get("remedy") and reason.get("severity") != "info":
         print(safe(f"  → {reason['remedy']}"), flush=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from framework.commands.client import model_path
 from framework.commands.context import connect
 from framework.commands.failure import NOT_SO, OK
-from framework.commands.output import complain, note, print_json, say
+from framework.commands.output import complain, note, print_json, say, with_code
+from framework.commands.status import print_reasons
 from framework.commands.waiting import Command, wait_for
 
 
@@ -36,12 +37,15 @@ def give(
         print_json(outcome.model)
     elif outcome.ok:
         say(f"{name}: {outcome.message}", "green")
+        if command != "unload":
+            print_reasons(outcome.model)
     if outcome.ok:
         return OK
     if outcome.reason is None:
         complain(f"{command} of {name} failed: {outcome.message}")
     else:
-        complain(f"{command} of {name} failed: {outcome.reason['message']} {outcome.reason['remedy']}")
+        told = f"{outcome.reason['message']} {outcome.reason['remedy']}".rstrip()
+        complain(f"{command} of {name} failed: {with_code(told, outcome.reason)}")
     if outcome.stays_queued:
         note(f"It stays in the queue and is loaded once there is room; `paddock unload {name}` takes it out.")
     return NOT_SO

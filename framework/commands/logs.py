@@ -11,7 +11,7 @@ from framework.commands.client import model_path
 from framework.commands.context import connect
 from framework.commands.failure import OK
 from framework.commands.options import ManifestOption, ModelArgument, UrlOption
-from framework.commands.output import safe
+from framework.commands.output import note, safe
 
 DEFAULT_LINES = 200
 MOST_LINES = 20_000
@@ -52,6 +52,8 @@ def command(
     path = model_path(model, "logs")
     if not follow:
         text = client.get_text(path, lines=lines, replica=replica)
+        if not text and lines:
+            note(f"{model}: its engine has written nothing; it was not started since `paddock up`.")
         for line in text.removesuffix("\n").split("\n") if text else ():
             print(safe(line))
         return OK

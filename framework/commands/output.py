@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, TextIO, cast
 
 from rich.console import Console
@@ -63,9 +63,20 @@ def safe(text: object) -> str:
     return visible(LINE_END.sub(" ", str(text).rstrip()).replace("\t", TAB))
 
 
-def say(text: str, style: str = "") -> None:
-    """A line of an answer; folded by the terminal alone, so that copied lines stay whole."""
-    out().print(Text(safe(text), style), soft_wrap=True)
+def say(text: str, style: str = "", *, code: str = "") -> None:
+    """A line of an answer, with the code of what it says; folded by the terminal alone, so that copied lines
+    stay whole."""
+    line = Text.assemble((safe(text), style), (safe(_marked("", code)), "dim"))
+    out().print(line, soft_wrap=True)
+
+
+def with_code(text: str, reason: Mapping[str, Any] | None) -> str:
+    """A sentence with the code of its reason, under which docs/reasons.md explains it."""
+    return text if reason is None else _marked(text, str(reason["code"]))
+
+
+def _marked(text: str, code: str) -> str:
+    return f"{text} [{code}]" if code else text
 
 
 def note(text: str) -> None:
@@ -89,18 +100,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def print_reason(reason: dict[str, Any], *, owner: str = "", indent: str = "") -> None:
-    """A reason of 13 §1 with its remedy, after the name of what it belongs to."""
+    """A reason of 13 §1 with its code and its remedy, after the name of what it belongs to."""
     style = {"error": "red", "warning": "yellow"}.get(reason["severity"], "")
-    say(f"{indent}{owner}: {reason['message']}" if owner else f"{indent}{reason['message']}", style)
+    text = f"{indent}{owner}: {reason['message']}" if owner else f"{indent}{reason['message']}"
+    say(text, style, code=reason["code"])
     if reason["remedy"]:
         say(f"{indent}  → {reason['remedy']}")
 
 
 def problem_text(problem: dict[str, Any]) -> str:
-    """A problem of 13 §9 on one line, as `Problem.sentence` has it."""
+    """A problem of 13 §9 on one line, as `Problem.sentence` has it, with its code."""
     hint = f" (did you mean {problem['suggestion']}?)" if problem["suggestion"] else ""
     place = place_text(problem["file"], problem["line"], problem["column"])
-    return f"{place}: {problem['message']}{hint}"
+    return with_code(f"{place}: {problem['message']}{hint}", problem)
 
 
 def _options(stream: TextIO) -> dict[str, Any]:

@@ -66,6 +66,9 @@ def command(
     answer = None if measure else _from_server(manifest, declared, only)
     if answer is None:
         answer = plan_json(run_to_its_end(_plan(declared, only, measure=measure)))
+    if only is not None:
+        # What concerns this model its own plan says; the rest is about engines and pools of others.
+        answer = {**answer, "reasons": []}
     if as_json:
         print_json(answer)
     else:

@@ -70,7 +70,7 @@ def _pull(request: ModelRequest) -> ResolvedSource:
 
 
 async def _fetch(request: ModelRequest, progress: OnProgress) -> ResolvedSource:
-    return await fetch_files(HubSources(os.environ), request, progress)
+    return await fetch_files(HubSources(os.environ), request, progress, by_command=True)
 
 
 def _asked(text: str) -> ModelRequest:

@@ -7,12 +7,25 @@ from pathlib import PurePath
 from typing import Any
 
 from framework.commands.output import print_table, say
+from framework.values.speculation import drafts_by_model
 from framework.values.units_text import count, percent
 
 COLUMNS = ("MODEL", "ASKED", "RESOLVED", "RUNNING", "DEPTH", "DRAFTER", "DRAFTED", "ACCEPTED", "SPEED-UP")
 DEPTH_SOURCES = {"policy": "by policy", "default": "by default"}
 BY_ARGUMENTS = "engine_args"
-STOPPED = "stopped"
+# What each mode comes to where everything is there; `auto` takes what there is.
+AS_ASKED = {
+    "off": "none",
+    "ngram": "ngram-mod",
+    "ngram-simple": "ngram-simple",
+    "mtp": "draft-mtp",
+    "mtp+ngram": "draft-mtp",
+    "draft": "draft-simple",
+    "eagle3": "draft-eagle3",
+    "dflash": "draft-dflash",
+}
+CHAIN = "mtp+ngram"
+STOPPED, USER = "stopped", "user"
 
 
 def print_speculation(models: list[dict[str, Any]]) -> None:
@@ -36,17 +49,27 @@ def decision_text(told: dict[str, Any]) -> str | None:
     return ", ".join(parts)
 
 
+def is_as_asked(told: dict[str, Any]) -> bool:
+    """Whether the mode came to what it names; `auto`, and one's own arguments, name nothing."""
+    asked, resolved = told["asked"], told["resolved"]
+    if resolved is None or asked not in AS_ASKED:
+        return True
+    return bool(resolved == AS_ASKED[asked] and (asked != CHAIN or told["chained"]))
+
+
 def _rows(model: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     for instance in model["instances"]:
         told = instance["speculation"]
+        # Once something else drafts than was resolved, depth and drafter of the plan say nothing.
+        is_used = told["running"] in (None, told["resolved"]) or _drafts_by_arguments(told)
         if instance["state"] != STOPPED and _is_worth_a_line(told):
             yield (
                 model["name"] + (f" replica {instance['replica']}" if instance["replica"] else ""),
                 told["asked"] or BY_ARGUMENTS,
                 told["resolved"],
                 told["running"],
-                told["depth"],
-                told["drafter"] and _base_name(told["drafter"]),
+                told["depth"] if is_used else None,
+                _base_name(told["drafter"]) if is_used and told["drafter"] else None,
                 told["drafted"] and count(told["drafted"]),
                 None if told["acceptance"] is None else percent(told["acceptance"]),
                 _speedup(told["speedup"]),
@@ -55,7 +78,14 @@ def _rows(model: dict[str, Any]) -> Iterator[tuple[object, ...]]:
 
 def _is_worth_a_line(told: dict[str, Any]) -> bool:
     facts = ("reason", "depth", "drafter", "acceptance", "speedup")
-    return any(told[name] is not None for name in facts) or told["running"] not in (None, told["resolved"])
+    if any(told[name] is not None for name in facts) or not is_as_asked(told):
+        return True
+    return told["running"] not in (None, told["resolved"])
+
+
+def _drafts_by_arguments(told: dict[str, Any]) -> bool:
+    """Whether one's own arguments are at work: what they resolve to is no type."""
+    return told["resolved"] == USER and drafts_by_model(told["running"])
 
 
 def _speedup(value: float | None) -> str | None:

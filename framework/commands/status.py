@@ -11,7 +11,7 @@ from framework.commands.moments import since_text
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
 from framework.commands.output import print_json, print_reason, print_table, problem_text, say
 from framework.commands.pool_lines import print_pools
-from framework.commands.spec_lines import print_speculation
+from framework.commands.spec_lines import is_as_asked, print_speculation
 from framework.commands.waiting import shown_state
 from framework.values.units_text import size
 
@@ -41,6 +41,8 @@ def command(manifest: ManifestOption = None, url: UrlOption = None, as_json: Jso
     say(f"paddock {status['version']}, up {since_text(status['since_at'])}, {facts['path']}")
     for problem in (facts["error"] or {}).get("problems", []):
         say(problem_text(problem), "red")
+    if facts["error"]:
+        say(f"The file was not applied: what was loaded {since_text(facts['loaded_at'])} ago runs on.", "red")
     for problem in facts["warnings"]:
         say(f"warning: {problem_text(problem)}", "yellow")
     for notice in facts["notices"]:
@@ -85,8 +87,11 @@ def print_reasons(model: dict[str, Any]) -> None:
         if instance["state"] == STOPPED:
             # The rest is about a start that is over.
             told = last_error
+        speculation = instance["speculation"]
+        # A note explains what drafts in place of what was asked.
+        notes = [] if is_as_asked(speculation) else speculation["notes"]
         for reason in {(reason["code"], reason["message"]): reason for reason in told}.values():
-            if reason["severity"] != "info":
+            if reason["severity"] != "info" or reason in notes:
                 print_reason(reason, owner=model["name"])
     if verdict := model["speculation_yield"]["verdict"]:
         print_reason(verdict, owner=model["name"])

@@ -13,7 +13,6 @@ NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 TOKEN_COUNT = re.compile(r"[0-9]{1,12}")
 
 CONTEXT_FLAGS = ("-c", "--ctx-size")
-SPECULATION_FLAGS = frozenset({"--spec-type", "--spec-default"})
 HUB_FLAGS = frozenset({"--spec-draft-hf", "-hfd", "-hfrd", "--hf-repo-draft", "-hfv", "-hfrv", "--hf-repo-v"})
 FLASH_FLAGS = ("-fa", "--flash-attn")
 K_TYPE_FLAGS = ("-ctk", "--cache-type-k")
@@ -30,11 +29,6 @@ def context(args: Sequence[str], n_ctx: int) -> int:
     """Tokens asked for: the last context flag with a number, else the manifest's `n_ctx`. 0 is automatic."""
     numbers = [int(value) for value in values_of(args, CONTEXT_FLAGS) if TOKEN_COUNT.fullmatch(value)]
     return numbers[-1] if numbers else n_ctx
-
-
-def owns_speculation(args: Collection[str]) -> bool:
-    """Whether the user drives speculation himself (05 §4.1); tuning flags beside the policy do not count."""
-    return not SPECULATION_FLAGS.isdisjoint(args)
 
 
 def names_hub_repo(args: Collection[str]) -> bool:

@@ -11,23 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from framework.engines.args import names_hub_repo
 from framework.engines.library_path import LibraryPath, with_libraries
-from framework.engines.spec_args import DEFAULT_FLAG, DRAFTER_HUB_VARIABLE, DRAFTER_VARIABLE, TYPE_FLAG
+from framework.engines.spec_args import DRAFTER_VARIABLES, spec_types
+from framework.manifest.environment import (
+    ENGINE_KEY,
+    ENGINE_KEY_FILE,
+    ENGINE_PREFIX,
+    INSTANCE_MARK,
+    PLACEMENT_VARIABLES,
+    SPEC_TYPE_VARIABLE,
+    THREADS_VARIABLE,
+)
 from framework.values.plan import Section
 from framework.values.request import ModelRequest
+from framework.values.speculation import drafts_by_model
 
 OWN_PREFIX = "PADDOCK_"
-ENGINE_PREFIX = "LLAMA_ARG_"
-ENGINE_KEY = "LLAMA_API_KEY"
-ENGINE_KEY_FILE = "LLAMA_ARG_API_KEY_FILE"
-INSTANCE_MARK = "PADDOCK_INSTANCE"
 HUB_TOKENS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
-# 06 §7.3 step 1: in manual mode the line says where every layer goes; these would say it again, differently.
-PLACEMENT_VARIABLES = tuple(
-    f"{ENGINE_PREFIX}{name}"
-    for name in ("CPU_MOE", "N_CPU_MOE", "N_GPU_LAYERS", "TENSOR_SPLIT", "FIT", "FIT_TARGET", "FIT_CTX")
-)
-SPEC_TYPE_VARIABLE = "LLAMA_ARG_SPEC_TYPE"
-THREADS_VARIABLE = "LLAMA_ARG_THREADS"
 
 
 def without_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -110,12 +109,12 @@ def probe_environment(environ: Mapping[str, str], libraries: LibraryPath) -> dic
 
 def _overruled(request: ModelRequest, sections: Iterable[Section]) -> list[str]:
     """Variables that would say something else than the line, or say it twice."""
-    tokens = {token for section in sections for token in section.tokens}
+    tokens = [token for section in sections for token in section.tokens]
     # Types of speculation add up over flags and variable, and nothing on the line takes one away again; the
     # manifest's mode and the user's own flags both outrank a variable, so it goes in every case (05 §7.8).
     names = [SPEC_TYPE_VARIABLE]
-    if tokens.isdisjoint((TYPE_FLAG, DEFAULT_FLAG)):
-        names += (DRAFTER_VARIABLE, DRAFTER_HUB_VARIABLE)  # some builds use a drafter without any type
+    if not drafts_by_model(",".join(spec_types(tokens))):
+        names += DRAFTER_VARIABLES  # some builds load a drafter, or use it, without any type for it
     if request.memory_mode == "manual":
         names += PLACEMENT_VARIABLES
     if "--threads" not in tokens:

@@ -20,6 +20,8 @@ from framework.values.engine import Capabilities, EngineBinary, FileId
 
 PROBE_TIMEOUT_S = 10.0
 INCONCLUSIVE_S = 60.0
+# The longest real help text has some 60 kB. A part of one would make flags unknown that are there.
+LONGEST_HELP, LONGEST_VERSION = 2**18, 2**12
 MISSING = Capabilities(fault="does not exist any more")
 
 
@@ -32,8 +34,13 @@ async def probe(
     help_output = await process_output((entry, "--help"), env, timeout_s=timeout_s)
     if help_output.exit_code is None:  # no start or no end: the version would not come either
         return Capabilities(fault=help_output.fault)
+    text = _text(help_output)
+    if len(text) > LONGEST_HELP:
+        return Capabilities(fault=f"has a help text of more than {LONGEST_HELP // 1024} KiB")
     version = await process_output((entry, "--version"), env, timeout_s=timeout_s)
-    caps = parse_help(_text(help_output), exit_code=help_output.exit_code, version_text=_text(version))
+    told = _text(version)[:LONGEST_VERSION]
+    # In a thread: a text that means ill takes its time.
+    caps = await asyncio.to_thread(parse_help, text, exit_code=help_output.exit_code, version_text=told)
     return caps if caps.conclusive else replace(caps, fault=_fault(help_output.exit_code))
 
 

@@ -3,7 +3,7 @@
 Called by runtime.rungs. Works on whole sections, the user's own included: what made a start fail may stand in
 any of them, and the last occurrence of a flag wins. No section ends between a flag and its value. The token
 behind a value flag is its value whatever it looks like (15 §1), except that flash attention was once a switch
-without one.
+without one: builds of that time get it taken away, where others are told `off`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import replace
 
 from framework.engines.args import AUTO_WORDS, FLASH_FLAGS, TRUE_WORDS, V_TYPE_FLAGS
 from framework.engines.granted import UNQUANTISED
-from framework.engines.spec_args import DRAFT_V_FLAGS
+from framework.engines.spec_args import DRAFT_V_FLAGS, DRAFTER_VARIABLES
+from framework.values.engine import Capabilities
 from framework.values.plan import Section
 
 ALL_V_FLAGS = frozenset(V_TYPE_FLAGS) | DRAFT_V_FLAGS
 V_TYPE_VARIABLES = ("LLAMA_ARG_CACHE_TYPE_V", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V")
+FLASH_VARIABLE = "LLAMA_ARG_FLASH_ATTN"
 PLAIN_TYPE = "f16"
 PROJECTOR_FLAGS = frozenset({"-mm", "--mmproj", "-mmu", "--mmproj-url"})
 PROJECTOR_VARIABLES = ("LLAMA_ARG_MMPROJ", "LLAMA_ARG_MMPROJ_URL")
@@ -30,17 +32,38 @@ FIT_ON, FIT_OFF = ("--fit", "on"), ("--fit", "off")
 Tokens = Sequence[str]
 
 
-def has_flash_attention(sections: Iterable[Section]) -> bool:
+def has_flash_switch(caps: Capabilities) -> bool:
+    """Whether flash attention is a switch to this build, and off without it: no word may stand behind it."""
+    return any(flag in caps.switches for flag in FLASH_FLAGS)
+
+
+def has_flash_attention(sections: Iterable[Section], *, is_switch: bool = False) -> bool:
     """Whether the line asks for flash attention, by `on`, `auto` or no word at all; the last flag decides."""
     words = [
-        value for section in sections for flag, value in _flash_pairs(section.tokens) if flag in FLASH_FLAGS
+        value
+        for section in sections
+        for flag, value in _flash_pairs(section.tokens, is_switch=is_switch)
+        if flag in FLASH_FLAGS
     ]
     return bool(words) and (words[-1] is None or words[-1].lower() in TRUE_WORDS | AUTO_WORDS)
 
 
-def without_flash_attention(sections: Iterable[Section]) -> tuple[Section, ...]:
+def without_flash_attention(sections: Iterable[Section], *, is_switch: bool = False) -> tuple[Section, ...]:
     """The line with flash attention off wherever it was on or automatic, and V caches that can do without."""
-    return with_plain_values(_each(sections, _flash_off))
+
+    def off(tokens: Tokens) -> Iterator[str]:
+        for flag, _ in _flash_pairs(tokens, is_switch=is_switch):
+            if flag not in FLASH_FLAGS:
+                yield flag
+            elif not is_switch:
+                yield from (flag, "off")
+
+    return with_plain_values(_each(sections, off))
+
+
+def without_flash_variable(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the variable of flash attention, which has a say where the line has none."""
+    return {name: value for name, value in env.items() if name != FLASH_VARIABLE}
 
 
 def has_quantised_values(sections: Iterable[Section], env: Mapping[str, str]) -> bool:
@@ -92,6 +115,11 @@ def text_only(sections: Iterable[Section]) -> tuple[Section, ...]:
 def without_projector(env: Mapping[str, str]) -> dict[str, str]:
     """The environment without a projector."""
     return {name: value for name, value in env.items() if name not in PROJECTOR_VARIABLES}
+
+
+def without_drafters(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what names a drafter: some builds draft with any that they are given."""
+    return {name: value for name, value in env.items() if name not in DRAFTER_VARIABLES}
 
 
 def has_fit_step(sections: Iterable[Section]) -> bool:
@@ -154,22 +182,15 @@ def _pairs(tokens: Tokens) -> Iterator[tuple[str, str | None]]:
         yield token, (next(rest, None) if token in with_value else None)
 
 
-def _flash_pairs(tokens: Tokens) -> Iterator[tuple[str, str | None]]:
+def _flash_pairs(tokens: Tokens, *, is_switch: bool) -> Iterator[tuple[str, str | None]]:
     """Tokens, those of flash attention with their word if they have one; it may be in any case."""
     place = 0
     while place < len(tokens):
         flag, following = tokens[place], "".join(tokens[place + 1 : place + 2])
         is_word = following in AUTO_WORDS or (bool(following) and not following.startswith("-"))
-        has_word = flag in FLASH_FLAGS and is_word
+        has_word = flag in FLASH_FLAGS and is_word and not is_switch
         yield flag, (following if has_word else None)
         place += 2 if has_word else 1
-
-
-def _flash_off(tokens: Tokens) -> Iterator[str]:
-    for flag, _ in _flash_pairs(tokens):
-        yield flag
-        if flag in FLASH_FLAGS:
-            yield "off"
 
 
 def _is_quantised(cache_type: str) -> bool:

@@ -11,12 +11,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from framework.engines.args import values_of
+from framework.manifest.environment import DRAFTER_FILE_VARIABLES, DRAFTER_HUB_VARIABLES
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 TYPE_FLAG, DEFAULT_FLAG = "--spec-type", "--spec-default"
 DRAFTER_FLAGS = frozenset({"--model-draft", "--spec-draft-model", "-md"})
 DRAFTER_HUB_FLAGS = frozenset({"--spec-draft-hf", "-hfd", "-hfrd", "--hf-repo-draft"})
-DRAFTER_VARIABLE, DRAFTER_HUB_VARIABLE = "LLAMA_ARG_SPEC_DRAFT_MODEL", "LLAMA_ARG_SPEC_DRAFT_HF_REPO"
+DRAFTER_VARIABLES = (*DRAFTER_FILE_VARIABLES, *DRAFTER_HUB_VARIABLES)
 DEPTH_FLAGS = frozenset({"--spec-draft-n-max", "--draft-max", "--draft-n", "--draft"})
 DEPTH_VARIABLES = ("LLAMA_ARG_SPEC_DRAFT_N_MAX", "LLAMA_ARG_DRAFT_MAX")
 DRAFT_K_FLAGS = frozenset({"--cache-type-k-draft", "--spec-draft-type-k", "-ctkd"})
@@ -29,9 +30,6 @@ HOST_WORDS = frozenset({"cpu", "none"})
 # What --spec-default stands for in the builds that have it (15 §3).
 DEFAULT_TYPE = "ngram-mod"
 NO_TYPE = "none"
-MTP_TYPES = frozenset({"mtp", "draft-mtp"})
-DRAFT_MODEL_TYPES = frozenset({"draft", "eagle3", "dflash"})
-DRAFT_PREFIX = "draft-"
 # Some builds take settings of a type behind it: `mtp:n_max=1,p_min=0.0`.
 SETTING_MARK, ASSIGNMENT = ":", "="
 
@@ -53,17 +51,9 @@ def _types_of(value: str) -> list[str]:
     return [] if NO_TYPE in names else names
 
 
-def requests_mtp(args: Sequence[str]) -> bool:
-    """Whether a head, or a drafter made for one, is to draft."""
-    return not MTP_TYPES.isdisjoint(spec_types(args))
-
-
-def needs_drafter(types: Collection[str]) -> bool:
-    """Whether one of the types has a separate model draft; that of MTP only may."""
-    return any(
-        name in DRAFT_MODEL_TYPES or (name.startswith(DRAFT_PREFIX) and name not in MTP_TYPES)
-        for name in types
-    )
+def owns_speculation(args: Collection[str]) -> bool:
+    """Whether the user drives speculation himself (05 §4.1); tuning flags beside the policy do not count."""
+    return TYPE_FLAG in args or DEFAULT_FLAG in args
 
 
 def depth(args: Sequence[str], env: Mapping[str, str] | None = None) -> int | None:
@@ -93,9 +83,9 @@ def _named_drafter(args: Sequence[str], env: Mapping[str, str]) -> tuple[str, bo
             value = next(values_of(args[place : place + 2], (args[place],)), "")
             if value:
                 return value, args[place] in DRAFTER_FLAGS
-    for variable, is_file in ((DRAFTER_VARIABLE, True), (DRAFTER_HUB_VARIABLE, False)):
+    for variable in DRAFTER_VARIABLES:
         if env.get(variable):
-            return env[variable], is_file
+            return env[variable], variable in DRAFTER_FILE_VARIABLES
     return None
 
 

@@ -10,33 +10,60 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from framework.engines.renames import instead_of
+from framework.engines.spec_args import (
+    ASSIGNMENT,
+    SETTING_MARK,
+    TYPE_FLAG,
+)
 from framework.values.engine import Capabilities
 from framework.values.reason import Reason
 
 FLAG = re.compile(r"--[a-z][a-z0-9-]+|-[a-z][a-z0-9-]*", re.IGNORECASE)
+# What is taken for the dashes of a flag, and what editors make of them.
+DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d-]+")
+# In some builds two values stand behind these.
+PAIR_FLAGS = frozenset({"--lora-scaled", "--control-vector-scaled", "--control-vector-layer-range"})
+LONGEST_SHOWN = 60
 # Less alike than this, a flag is rather of another time than misspelt.
 LEAST_ALIKE_SHARE = 0.8
 
 
 def refused_flag(args: Sequence[str], caps: Capabilities) -> Reason | None:
     """The first argument that this build has removed or never had; None where it may know them all."""
-    for flag, value in _flags(args, caps):
-        if flag in caps.removed:
-            return _removed(flag, value, caps)
-        if _is_unknown(flag, caps):
-            return _unknown(flag, value, caps)
+    is_certain = caps.conclusive and not caps.is_partial
+    for token, value in _flags(args, caps):
+        if value is None:
+            if is_certain:
+                return _stray(token, caps)
+        elif token in caps.removed:
+            return _removed(token, value, caps)
+        elif _is_unknown(token, caps):
+            return _unknown(token, value, caps)
+        elif is_certain and token == TYPE_FLAG and (kind := _unknown_type(value, caps)):
+            return _type_refused(kind, caps)
     return None
 
 
-def _flags(args: Sequence[str], caps: Capabilities) -> Iterator[tuple[str, str]]:
-    """Flags with what stands behind them. The token behind a flag with a value is that value, always."""
-    is_value = False
+def _flags(args: Sequence[str], caps: Capabilities) -> Iterator[tuple[str, str | None]]:
+    """Flags with what stands behind them; with None, what is neither a flag nor the value of one.
+
+    The token behind a flag with a value is that value, always.
+    """
+    is_value = may_be_value = False
     for place, token in enumerate(args):
         if is_value:
             is_value = False
         elif FLAG.fullmatch(token):
             yield token, args[place + 1] if place + 1 < len(args) else ""
-            is_value = token in caps.flags | caps.short_flags and token not in caps.switches
+            is_known = token in caps.flags | caps.short_flags
+            is_value = is_known and token not in caps.switches
+            may_be_value = token in PAIR_FLAGS or not is_known
+        elif may_be_value:
+            may_be_value = False
+        elif token.startswith("-") and len(token.split()) == 1:
+            may_be_value = True  # a flag of a kind that is not known here, such as one with a dot
+        else:
+            yield token, None
 
 
 def _is_unknown(flag: str, caps: Capabilities) -> bool:
@@ -45,6 +72,54 @@ def _is_unknown(flag: str, caps: Capabilities) -> bool:
     if flag.startswith("--"):
         return not caps.has(flag)
     return bool(caps.short_flags) and flag not in caps.short_flags
+
+
+def _unknown_type(value: str, caps: Capabilities) -> str:
+    """The first type of speculation that the build does not list; empty where there is none."""
+    if not caps.spec_types or SETTING_MARK in value or ASSIGNMENT in value:
+        return ""
+    return next((name for name in value.split(",") if name and name not in caps.spec_types), "")
+
+
+def _type_refused(kind: str, caps: Capabilities) -> Reason:
+    near = get_close_matches(kind.strip().lower(), caps.spec_types, 1, LEAST_ALIKE_SHARE)
+    return Reason(
+        "user_flag_rejected",
+        f"engine_args ask for {TYPE_FLAG} {_shown(kind)}, and this engine ({caps.version}) has no such type.",
+        f"Did you mean {near[0]}?" if near else f"It has {', '.join(caps.spec_types)}.",
+        "error",
+        {"flag": TYPE_FLAG, "value": kind, "version": caps.version},
+    )
+
+
+def _stray(token: str, caps: Capabilities) -> Reason:
+    """An engine ends on what belongs to no flag: it is given no arguments without one."""
+    words = token.split()
+    is_dashed = bool(words) and DASHES.match(words[0]) is not None
+    name = DASHES.sub("", words[0], count=1) if is_dashed else ""
+    known = caps.flags | caps.short_flags
+    flag = next((one for one in (f"--{name}", f"-{name}") if name and one in known), "")
+    if is_dashed and len(words) > 1:
+        remedy = f"Make {flag or 'the flag'} and its value two texts of engine_args."
+        return _not_a_flag(f"{_shown(words[0])} …", remedy, caps)  # what follows may be a secret
+    remedy = f"Write it as {flag}." if flag else "Take it out, or write its flag before it."
+    return _not_a_flag(_shown(token), remedy, caps)
+
+
+def _not_a_flag(shown: str, remedy: str, caps: Capabilities) -> Reason:
+    return Reason(
+        "user_flag_rejected",
+        f'engine_args holds "{shown}", which is neither a flag of this engine ({caps.version}) nor the value'
+        " of one.",
+        remedy,
+        "error",
+        {"flag": shown, "version": caps.version},
+    )
+
+
+def _shown(text: str) -> str:
+    plain = "".join(one if one.isprintable() else "\ufffd" for one in text)
+    return plain if len(plain) <= LONGEST_SHOWN else f"{plain[:LONGEST_SHOWN]}…"
 
 
 def _removed(flag: str, value: str, caps: Capabilities) -> Reason:

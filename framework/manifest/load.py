@@ -16,6 +16,7 @@ from pathlib import Path
 from framework.manifest.build import build_manifest
 from framework.manifest.combinations import check_engine_args, check_model
 from framework.manifest.document import Document, parse_document, read_document
+from framework.manifest.environment import check_environment
 from framework.manifest.files import Files
 from framework.manifest.findings import Findings
 from framework.manifest.includes import patterns_of, read_included
@@ -87,6 +88,7 @@ def _load(
     check_engine_args(tables, findings)  # (6)
     check_policies(tables, findings)
     models = _merged(tables, findings)
+    check_environment(tables, models, findings)
     files = Files(main.path.parent, environ)
     check_pools(tables, models, files, findings)
     outside = read_outside(tables, files, findings)  # (7)

@@ -11,6 +11,7 @@ from framework.manifest.addresses import is_loopback
 from framework.manifest.findings import Findings, Place
 from framework.manifest.key_paths import quoted_key
 from framework.manifest.schema_model import ModelTable
+from framework.manifest.spec_modes import ACCEPTED
 from framework.manifest.suggest import nearest
 from framework.manifest.tables import Entry, Tables
 from framework.values.manifest import Listener
@@ -64,11 +65,20 @@ def _check_name(name: str, known: Collection[str], place: Place, kind: str, find
     findings.add(
         UNKNOWN[kind],
         place,
-        f"{place.name}: there is no {what}",
+        f"{place.name}: there is no {what}{_written_as(name, kind)}",
         found=f'"{name}"',
         allowed=listed or f"none is declared: add [{kind}.NAME]",
         suggestion=f'"{near}"' if near else "",
     )
+
+
+def _written_as(name: str, kind: str) -> str:
+    """What to write where a mode stands in place of the name of a policy."""
+    word = name.strip().lower()
+    if kind != "speculation" or word not in ACCEPTED:
+        return ""
+    key = quoted_key(word)
+    return f'; a mode goes into a table: write [speculation.{key}] with mode = "{word}"'
 
 
 def _check_pools_are_chosen(tables: Tables, findings: Findings) -> None:

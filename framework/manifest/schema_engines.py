@@ -86,9 +86,13 @@ class NgramTable(Table):
     @model_validator(mode="after")
     def _min_is_not_above_max(self) -> Self:
         if self.min > self.max:
-            must_be = f"a table in which min, {self.min}, is not above max, {self.max}"
-            raise BadValue("ngram_lengths", must_be, repeat=False).as_pydantic()
+            found = f"{self._told('min')} and {self._told('max')}"
+            raise BadValue("ngram_lengths", "lengths with min <= max (write both)", found=found).as_pydantic()
         return self
+
+    def _told(self, name: Literal["min", "max"]) -> str:
+        by_default = "" if name in self.model_fields_set else " by default"
+        return f"{name} {getattr(self, name)}{by_default}"
 
 
 class LoopGuardTable(Table):
@@ -122,9 +126,10 @@ class SpeculationTable(Table):
     """A policy for drafting tokens ahead. A model without one has mode `auto`."""
 
     mode: Mode = option("auto", effect=RESTART)
-    """How tokens are drafted. `auto` takes what the model and the engine have, `off` nothing. `ngram` and
-    `ngram-simple` repeat earlier text; `mtp` uses the model's own prediction head, or a drafter made for it;
-    `mtp+ngram` tries earlier text first; `draft`, `eagle3` and `dflash` need `draft`."""
+    """How tokens are drafted. `auto`, also written `default`, takes what the model and the engine have, `off`
+    nothing. `ngram` and `ngram-simple` repeat earlier text; `mtp` uses the model's own prediction head, or a
+    drafter made for it; `mtp+ngram` tries earlier text first; `draft`, `eagle3` and `dflash` need `draft`,
+    and come to n-grams without it."""
     draft: Source | None = option(None, effect=RESTART)
     """The separate model that drafts, a path or a hub source as in `models.NAME.source`; for all modes but
     `off`, `ngram` and `ngram-simple`. It must have the model's vocabulary. Its caches are f16 unless the

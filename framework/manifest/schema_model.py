@@ -20,6 +20,7 @@ from framework.manifest.value_types import (
     KvType,
     ModelName,
     Name,
+    PolicyName,
     RequestFields,
     SizeLimit,
     Source,
@@ -167,7 +168,7 @@ class DefaultsTable(Table):
     """Name of the `[engines.NAME]` table."""
     pool: Name | None = option(None)
     """Name of the `[pools.NAME]` table. May be left out while there is one pool."""
-    speculation: Name | None = option(None)
+    speculation: PolicyName | None = option(None)
     """Name of the `[speculation.NAME]` table. Absent: mode `auto`."""
     context: Context = option(None, written="auto")
     """Tokens per instance, all slots together. `auto`: what the model was trained for, or what fits."""

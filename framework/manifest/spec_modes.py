@@ -20,6 +20,10 @@ MODES_WITH_DRAFTER = ("auto", "mtp", "mtp+ngram", "draft", "eagle3", "dflash")
 """Those in which a drafter that is named is loaded."""
 MTP_WORDS = frozenset({"mtp", "draft-mtp"})
 NGRAM_WORDS = frozenset({"ngram", "ngram-mod"})
+MODES_OF_DRAFTER = ("draft", "eagle3", "dflash")
+"""Those that are nothing without a drafter, which `draft` has to name."""
+TYPES_WITHOUT_MODE = ("ngram-map-k", "ngram-map-k4v", "ngram-cache")
+"""What engines can draft with besides, for those who give the flag themselves."""
 
 
 def canonical_mode(value: Any) -> str:
@@ -30,6 +34,14 @@ def canonical_mode(value: Any) -> str:
 def is_known_mode(value: Any) -> bool:
     """False for text that is no accepted spelling and so falls back to `auto` (05 §2.4)."""
     return _known_mode(value) is not None
+
+
+def unused_parts(value: Any) -> tuple[str, ...]:
+    """Words of a list that count for nothing beside the one or two that make its mode (05 §2.2)."""
+    if not isinstance(value, str) or "," not in value or not is_known_mode(value):
+        return ()
+    parts = dict.fromkeys(part.strip() for part in value.split(","))
+    return tuple(part for part in parts if part and part.lower() not in MTP_WORDS | NGRAM_WORDS)
 
 
 def _known_mode(value: Any) -> str | None:

@@ -61,6 +61,15 @@ def parse_name(value: Any) -> str:
     return parse_text(value, what="a name", longest=LONGEST_NAME)
 
 
+def parse_policy_name(value: Any) -> str:
+    """Name of a table `[speculation.NAME]`; its settings do not stand where it is named."""
+    if isinstance(value, dict | bool):
+        raise BadValue(
+            "wrong_type", "the name of a table [speculation.NAME], which holds the mode and its settings"
+        )
+    return parse_name(value)
+
+
 def parse_model_name(value: Any) -> str:
     """Name or alias of a model. It stands in addresses, where clients take `.` and `..` for folders."""
     name = parse_name(value)

@@ -67,7 +67,7 @@ def _add(details: ErrorDetails, table: type[Table], place: Place, findings: Find
         code, must_be = CODES[details["type"]], allowed_text(node)
         suggestion = _suggestion(details["input"], node)
     is_secret = bool(SECRET_KEYS.intersection(map(str, location)))
-    found = NOT_SHOWN if is_secret else shown(details["input"])
+    found = NOT_SHOWN if is_secret else facts.get("found") or shown(details["input"])
     repeated = f", but is {found}" if facts.get("repeat", True) and not is_secret else ""
     message = f"{spot.name} must be {must_be}{repeated}"
     findings.add(code, spot, message, found=found, allowed=must_be, suggestion=suggestion)

@@ -43,6 +43,7 @@ from framework.manifest.texts import (
     parse_mode,
     parse_model_name,
     parse_name,
+    parse_policy_name,
     parse_secret,
     parse_source,
     parse_state_dir,
@@ -99,6 +100,9 @@ def _whole_or_schema(word: str, low: int, high: int) -> dict[str, Any]:
 
 Text = Annotated[str, Parsed(parse_text, {"type": "string", "minLength": 1})]
 Name = Annotated[str, Parsed(parse_name, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
+PolicyName = Annotated[
+    str, Parsed(parse_policy_name, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})
+]
 ModelName = Annotated[
     str,
     Parsed(

@@ -6,6 +6,7 @@ named cannot be used, the model runs without it, and says why.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,26 @@ from framework.values.request import SpecPolicy
 from framework.values.speculation import DrafterKind
 
 OTHER_ONE = "Name the drafter that belongs to this model in `draft` of the speculation table."
+# The kind that a mode draws on; `auto` takes what there is.
+KIND_OF_MODE: Mapping[str, DrafterKind] = {
+    "mtp": "mtp",
+    "mtp+ngram": "mtp",
+    "draft": "plain",
+    "eagle3": "eagle3",
+    "dflash": "dflash",
+}
+WORDS: Mapping[DrafterKind, str] = {
+    "mtp": "a drafter that works as a prediction head (MTP)",
+    "eagle3": "an EAGLE-3 drafter",
+    "dflash": "a DFlash drafter",
+    "plain": "a model of its own",
+}
+MODE_OF_KIND: Mapping[DrafterKind, str] = {
+    "mtp": "mtp",
+    "eagle3": "eagle3",
+    "dflash": "dflash",
+    "plain": "draft",
+}
 
 
 @dataclass(frozen=True)
@@ -59,8 +80,50 @@ def find_drafter(
     fault = reader.drafter_fault(drafter, facts, is_named=is_named)
     if fault is not None:
         return FoundDrafter(reasons=(*told, replace(fault, remedy=OTHER_ONE) if is_named else fault))
-    kind = drafter_kind(drafter.files.main.name, drafter.header)
-    return FoundDrafter(drafter.files, kind, (*told, *drafter.files.notes))
+    kind = _kind(policy.mode, drafter)
+    wanted = KIND_OF_MODE.get(policy.mode, kind)
+    if is_named and kind != wanted:
+        return FoundDrafter(reasons=(*told, _of_another_kind(drafter, facts, policy.mode, kind)))
+    same = (_model_itself(facts),) if _is_same(drafter.files.main, facts.files.main) else ()
+    return FoundDrafter(drafter.files, kind, (*told, *drafter.files.notes, *same))
+
+
+def _kind(mode: str, drafter: ModelFacts) -> DrafterKind:
+    """How it works. For mode `draft` the name of a file is not enough to make a whole model a head."""
+    name = "" if mode == "draft" else drafter.files.main.name
+    return drafter_kind(name, drafter.header)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _of_another_kind(drafter: ModelFacts, facts: ModelFacts, mode: str, kind: DrafterKind) -> Reason:
+    """A mode and a file that do not go together: engines end on it, or never draft."""
+    path, wanted = drafter.files.main, KIND_OF_MODE[mode]
+    architecture = drafter.header.architecture
+    return Reason(
+        "companion_unfit",
+        f"{path.name} is not used with {facts.files.main.name}: it is {WORDS[kind]} (architecture"
+        f" {architecture}), and the mode {mode} takes {WORDS[wanted]}.",
+        f"Set the mode to {MODE_OF_KIND[kind]} for this file, or name another one in `draft`.",
+        "warning",
+        {"path": str(path), "kind": kind, "wanted_kind": wanted, "architecture": architecture},
+    )
+
+
+def _model_itself(facts: ModelFacts) -> Reason:
+    """Nothing is gained where the one that guesses is as slow as the one that checks."""
+    return Reason(
+        "drafter_is_model",
+        f"The drafter is the model's own file, {facts.files.main.name}: it takes the memory twice, and drafts"
+        " as slowly as the model answers.",
+        "Name a much smaller model of the same vocabulary in `draft`, or use mode auto.",
+        evidence={"path": str(facts.files.main)},
+    )
 
 
 def _missing(path: Path) -> Reason:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from framework.engines import spec_args
-from framework.engines.spec_args import MTP_TYPES
 from framework.planning.line_reader import LineReader
 from framework.planning.memory import DraftPlan
+from framework.values.speculation import MTP_TYPES, drafts_by_model
 
-SPEC_TYPE_VARIABLE = "SPEC_TYPE"
 # Types of n-gram speculation, the flags of their longest draft (the newest spelling last), and what that is
 # by default.
 NGRAM_DRAFTS: Mapping[str, tuple[tuple[str, ...], int]] = {
@@ -29,10 +28,8 @@ F16 = "f16"
 
 
 def speculations(line: LineReader) -> frozenset[str]:
-    """Types of speculation, which add up over flags and variable."""
-    declared = line.variable(SPEC_TYPE_VARIABLE)
-    by_variable = spec_args.spec_types((spec_args.TYPE_FLAG, declared)) if declared else ()
-    return frozenset((*spec_args.spec_types(line.argv), *by_variable))
+    """Types of speculation, which add up over all flags; no child is given the variable of types."""
+    return frozenset(spec_args.spec_types(line.argv))
 
 
 def longest_draft(line: LineReader, usual_depth: int) -> int:
@@ -43,7 +40,7 @@ def longest_draft(line: LineReader, usual_depth: int) -> int:
             flags, usual = NGRAM_DRAFTS[name]
             asked = [line.number((flag,), "") for flag in flags]
             lengths.append(max(0, next((number for number in reversed(asked) if number is not None), usual)))
-        elif _models_draft(name):
+        elif drafts_by_model(name):
             lengths.append(depth(line, usual_depth))
     return min(max(lengths), LONGEST_DRAFT)
 
@@ -78,7 +75,3 @@ def drafter_file(line: LineReader) -> str | None:
     """The drafter's file; None where there is no drafter, or the engine gets it from a hub."""
     named = spec_args.drafter(line.argv, line.env)
     return named if named and spec_args.is_drafter_file(line.argv, line.env) else None
-
-
-def _models_draft(name: str) -> bool:
-    return name in MTP_TYPES or spec_args.needs_drafter((name,))

@@ -22,6 +22,7 @@ from framework.planning.line_drafting import draft_plan, drafter_file, longest_d
 from framework.planning.line_reader import VARIABLE, WHOLE_NUMBER, LineReader
 from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
 from framework.planning.memory.settings import BATCH, DRAFT_DEPTH, MICRO_BATCH
+from framework.values.engine import Capabilities
 from framework.values.plan import LaunchPlan
 
 UNSIGNED_32 = 2**32
@@ -36,6 +37,10 @@ NO_DEVICE = "none"
 UNPLANNED_FLAGS = ("-ot", "--override-tensor")
 UNPLANNED_SPLITS = frozenset({"tensor"})
 BY_ROWS = "row"
+CACHE_FLAGS = ("-cram", "--cache-ram")
+CHECKPOINT_FLAGS = ("-ctxcp", "--ctx-checkpoints", "--swa-checkpoints")
+ENGINE_HOST = HostSettings()
+"""As the engine has it where the line says nothing."""
 # Builds from before the flags were renamed draft deeper unless told otherwise (05 §7.9).
 LEGACY_DEPTH_FLAG, LEGACY_DEPTH = "--draft-max", 16
 EVERY_LAYER = 1 << 16
@@ -87,7 +92,7 @@ PLACEMENT_FLAGS: Mapping[str, str] = {
     **dict.fromkeys(("-cmoe", "--cpu-moe"), "CPU_MOE"),
 }
 SLOT_FLAGS = {"-np": "N_PARALLEL", "--parallel": "N_PARALLEL"}
-PROMPT_CACHE_FLAGS = {"-cram": "CACHE_RAM", "--cache-ram": "CACHE_RAM"}
+PROMPT_CACHE_FLAGS = dict.fromkeys(CACHE_FLAGS, "CACHE_RAM")
 
 
 def owns_placement(args: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -117,13 +122,21 @@ def _owns(flags: Mapping[str, str], args: Sequence[str], env: Mapping[str, str])
 def line_of(plan: LaunchPlan) -> LineSettings:
     """The settings of the line of a plan, with the defaults of its engine."""
     is_legacy = plan.caps.depth_flag == LEGACY_DEPTH_FLAG
-    return read_line(plan.argv, plan.env, usual_depth=LEGACY_DEPTH if is_legacy else DRAFT_DEPTH)
+    usual_depth = LEGACY_DEPTH if is_legacy else DRAFT_DEPTH
+    return read_line(plan.argv, plan.env, usual_depth=usual_depth, usual_host=_usual_host(plan.caps))
 
 
-def read_line(argv: Sequence[str], env: Mapping[str, str], *, usual_depth: int = DRAFT_DEPTH) -> LineSettings:
+def read_line(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    usual_depth: int = DRAFT_DEPTH,
+    usual_host: HostSettings = ENGINE_HOST,
+) -> LineSettings:
     """The settings of a line. A variable counts only where no flag says the same.
 
-    `usual_depth` is what the engine drafts at once where the line does not say.
+    `usual_depth` is what the engine drafts at once where the line does not say, `usual_host` what it keeps in
+    host memory.
     """
     line = LineReader(argv, env)
     context = line.number(("-c", "--ctx-size"), "CTX_SIZE")
@@ -135,7 +148,7 @@ def read_line(argv: Sequence[str], env: Mapping[str, str], *, usual_depth: int =
     return LineSettings(
         cache=_cache(line, max(0, context or 0), slots, usual_depth),
         offload=offload,
-        host=_host(line),
+        host=_host(line, usual_host),
         may_shorten=fits and context is None and not by_rows,
         may_move=fits and not fixed and not by_rows,
         margin_bytes=_margin_bytes(line),
@@ -222,11 +235,20 @@ def _shares(text: str) -> tuple[float, ...]:
     return tuple(share if 0 < share < UNSIGNED_32 else 0.0 for share in shares)
 
 
-def _host(line: LineReader) -> HostSettings:
+def _usual_host(caps: Capabilities) -> HostSettings:
+    """What a build keeps in host memory by itself: without the flag of a limit, nothing of the kind."""
+    if not caps.conclusive or caps.is_partial:
+        return ENGINE_HOST
+    has_cache, has_checkpoints = (any(map(caps.has, flags)) for flags in (CACHE_FLAGS, CHECKPOINT_FLAGS))
+    return HostSettings(
+        ENGINE_HOST.cache_ram_bytes if has_cache else 0, ENGINE_HOST.checkpoints if has_checkpoints else 0
+    )
+
+
+def _host(line: LineReader, usual: HostSettings) -> HostSettings:
     """A prompt cache without a limit (-1) is planned as the usual one: nothing says where it ends."""
-    usual = HostSettings()
-    cache_mib = line.number(("-cram", "--cache-ram"), "CACHE_RAM")
-    checkpoints = line.number(("-ctxcp", "--ctx-checkpoints", "--swa-checkpoints"), "CTX_CHECKPOINTS")
+    cache_mib = line.number(CACHE_FLAGS, "CACHE_RAM")
+    checkpoints = line.number(CHECKPOINT_FLAGS, "CTX_CHECKPOINTS")
     maps = line.switch(("--mmap",), ("--no-mmap",), "MMAP")
     direct = line.switch(("-dio", "--direct-io"), ("-ndio", "--no-direct-io"), "DIO", default=False)
     locked = line.has("--mlock") or line.variable("MLOCK") in TRUE_WORDS

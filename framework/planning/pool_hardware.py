@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from framework.hardware.membership import members, names_device
+from framework.manifest.environment import PLACEMENT_VARIABLES
+from framework.planning.line_settings import read_line
 from framework.planning.memory import GpuBudget
 from framework.planning.placement.slices import go_together
 from framework.values.device import HOST_NAME, Device
@@ -66,9 +68,19 @@ def is_host_pool(pool: PoolLimits) -> bool:
     return CPU in pool.devices
 
 
-def is_accelerated(request: ModelRequest, devices: Sequence[Device]) -> bool:
-    """Whether decoding will run on GPUs, as far as that is known before memory is planned (05 §3.2)."""
-    if request.memory_mode == "manual" and request.gpu_layers == 0:
+def is_accelerated(request: ModelRequest, devices: Sequence[Device], declared: Mapping[str, str]) -> bool:
+    """Whether decoding will run on GPUs, as far as that is known before memory is planned (05 §3.2).
+
+    The user's own flags, then variables, count over the manifest's number of layers (04 §11.5); `declared` is
+    what `child_env.declared_environment` gives.
+    """
+    is_manual = request.memory_mode == "manual"
+    overruled = PLACEMENT_VARIABLES if is_manual else ()
+    env = {name: value for name, value in declared.items() if name not in overruled}
+    line = read_line(request.extra_args, env)
+    asked = request.gpu_layers if is_manual and request.gpu_layers >= 0 else None
+    layers = asked if line.offload.gpu_layers is None else line.offload.gpu_layers
+    if layers == 0 or (line.devices is not None and all(name.lower() == CPU for name in line.devices)):
         return False
     try:
         return bool(gpus_of(devices, request))

@@ -7,6 +7,7 @@ that fails leaves everything as it is (01 §2.5).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,8 +24,10 @@ from framework.telemetry.events import EventLog, utc_now
 from framework.values.action import ActionKind, FieldChange, ModelAction
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest, ServerSettings
-from framework.values.problem import as_json
+from framework.values.problem import Problem, as_json
 from framework.values.reason import Reason
+
+log = logging.getLogger(__name__)
 
 # These are read once, when the listener opens (01 §1.1).
 NEXT_UP_FIELDS = ("listen", "state_dir")
@@ -84,6 +87,7 @@ class Reconciler:
 
     def begin(self) -> None:
         """Apply the manifest that was loaded before the start."""
+        _log_warnings(self.current.problems)
         self._carry_out(self.current.manifest)
 
     async def load(self) -> Applied:
@@ -115,6 +119,7 @@ class Reconciler:
         if manifest is None:
             self._refuse(applied.loaded)
             return
+        _log_warnings(problem for problem in problems if problem not in self.current.problems)
         fixed, self.current.problems = bool(self.current.problems), problems
         # Not the digest of the text alone: a rotated key changes the manifest and no file of it.
         if manifest == self.current.manifest:
@@ -192,6 +197,13 @@ class Reconciler:
     def notices(self, manifest: Manifest) -> tuple[str, ...]:
         """What of `[server]` in a manifest waits for the next `up`, as sentences."""
         return tuple(_notices(self._started_with, manifest.server))
+
+
+def _log_warnings(problems: Iterable[Problem]) -> None:
+    """What is wrong with a text that is taken all the same; pages and `paddock status` show it, too."""
+    for problem in problems:
+        if problem.severity == "warning":
+            log.warning("%s [%s]", problem.sentence, problem.code)
 
 
 def _notices(started_with: ServerSettings, server: ServerSettings) -> Iterable[str]:

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, asdict, fields, is_dataclass, replace
+from dataclasses import Field, asdict, fields, is_dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from framework.engines.args import values_of
 from framework.engines.redaction import is_secret_name, redact_argv
-from framework.planning.speculation.decide import decide_speculation
 from framework.reconcile.pool_changes import pool_changes, same_pick
+from framework.reconcile.spec_changes import same_speculation
 from framework.values.action import FieldChange
 from framework.values.instance import InstanceView
 from framework.values.plan import REDACTED
-from framework.values.request import Effect, LiveSettings, ModelRequest, ModelSource
-from framework.values.speculation import DrafterKind, SpecInputs
+from framework.values.request import Effect, LiveSettings, ModelRequest
 
 # Manifest names of fields that are called otherwise in code; the last three are forms of one field.
 PART_NAMES = {
@@ -141,32 +139,6 @@ def _same_engine(old: ModelRequest, new: ModelRequest, running: InstanceView | N
     return "both engine tables say the same" if unnamed(old) == unnamed(new) else ""
 
 
-def _same_speculation(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
-    """07 §3.6: by what both come to on the facts of the launch, with nothing withheld."""
-    wish = None if running is None or running.plan is None else running.plan.spec_inputs
-    if wish is None:
-        return ""
-    blocks = [decide_speculation(_with_policy(wish, request)).block for request in (old, new)]
-    return "both policies lead to the same flags" if blocks[0] == blocks[1] else ""
-
-
-def _with_policy(wish: SpecInputs, request: ModelRequest) -> SpecInputs:
-    """Another policy on the same facts. What is known of a drafter is known of the one of the launch: another
-    one counts as one that the mode can use, which makes another line wherever it is used at all."""
-    facts, named = wish.facts, request.spec.drafter
-    if named is None and wish.policy.drafter is not None:
-        facts = replace(facts, drafter=None, drafter_kind=None)
-    elif named is not None and named != wish.policy.drafter and _stand_in(named) != facts.drafter:
-        kind: DrafterKind = "mtp" if "mtp" in request.spec.mode else "plain"
-        facts = replace(facts, drafter=_stand_in(named), drafter_kind=kind)
-    return replace(wish, policy=request.spec, args=request.extra_args, facts=facts)
-
-
-def _stand_in(named: ModelSource) -> Path:
-    """A path for a drafter that nobody has looked for yet."""
-    return named.path or Path(f"{named.repo}:{named.file or named.variant}")
-
-
 def _layers_unused(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
     return "" if new.memory_mode == "manual" else "placement is automatic"
 
@@ -206,7 +178,7 @@ EXEMPTIONS: Mapping[str, Exemption] = {
     "engine": _same_engine,
     "devices": same_pick,
     "tensor_parallel": _same_split,
-    "spec": _same_speculation,
+    "spec": same_speculation,
     "gpu_layers": _layers_unused,
     "n_cpu_moe": _manual_layers_unused,
     "tensor_split": _ratio_unused,

@@ -19,7 +19,8 @@ from framework.models.hub.places import SNAPSHOTS, canonical_repo, repo_folder
 from framework.models.hub.sources import HubSources
 from framework.models.variants import complete_sets
 from framework.planning.memory import Variant
-from framework.runtime.fetching import has_drafter_of_its_own, local_files, named_drafter
+from framework.planning.speculation.drafter_source import has_drafter_of_its_own
+from framework.runtime.fetching import local_files, named_drafter
 from framework.values.plan import FitPlan, LaunchPlan, Section
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest, ModelSource

@@ -25,8 +25,12 @@ def needs_probe(plan: LaunchPlan) -> bool:
     return divides_tensors(plan) and drafts_with_head(plan)
 
 
-async def can_decode(client: EngineClient, running: Running) -> bool:
-    """Let it generate a few tokens; False when it answers with an error, not in time, or ends."""
-    status = await client.complete(running.port, running.key, GREETING, TIMEOUT_S)
+async def can_decode(client: EngineClient, running: Running, *, left_s: float) -> bool:
+    """Let it generate a few tokens; False when it answers with an error, not in time, or ends.
+
+    `left_s` are the seconds that the launch has left; a probe takes no more, and `TIMEOUT_S` at most.
+    """
+    limit_s = min(TIMEOUT_S, left_s)
+    status = await client.complete(running.port, running.key, GREETING, limit_s)
     await asyncio.wait({running.child.exited}, timeout=SETTLE_S)
     return status == OK and running.child.alive

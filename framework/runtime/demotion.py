@@ -1,8 +1,8 @@
 """What a model is started without for now, because its processes did worse with it (05 §11, 04 §12).
 
 One for each model, kept by its supervisor, in memory only: it is no ban. Another policy, another program,
-another drafter, a reload or a new manager gives everything back. Changed by runtime.replica (crashes, tensor
-aborts) and runtime.yield_care (drafting that does not pay).
+another drafter or model file, a reload or a new manager gives everything back. Changed by runtime.replica
+(crashes, tensor aborts) and runtime.yield_care (drafting that does not pay).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from pathlib import Path
 from framework.runtime.failures import describe_exit
 from framework.runtime.identity import file_id
 from framework.runtime.instance import Instance
+from framework.runtime.start_signs import divides_tensors
 from framework.values.engine import FileId
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.reason import Reason
-from framework.values.request import ModelRequest, SpecPolicy
+from framework.values.request import ModelRequest, ModelSource, SpecPolicy
+from framework.values.speculation import drafts_by_model
 
 # 05 §11.3: one crash may have any cause; a second one inside the window is a loop.
 CRASHES_WITH_DRAFTING = 2
-DRAFTING = "draft-"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,15 @@ class _Mark:
     until_s: float | None
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """The model and the program that all marks are about."""
+
+    source: ModelSource
+    main: FileId | None
+    engine: FileId
+
+
 @dataclass
 class Demotion:
     """The marks of one model."""
@@ -43,27 +53,35 @@ class Demotion:
     clock: Callable[[], float] = time.monotonic
     _mark: _Mark | None = None
     _tensor: Reason | None = None
-    _engine: FileId | None = None
+    _scope: _Scope | None = None
     _crashes_at_s: list[float] = field(default_factory=list)
 
     def withheld(self, request: ModelRequest) -> Withheld:
-        """What a start of this request goes without."""
-        mark = self._mark
-        if mark is not None and (self.is_over or not _holds(mark, request)):
-            self._mark = mark = None
-        if mark is None and self._tensor is None:
+        """What a start of this request goes without. Looks at files, so it is asked once for each start."""
+        scope, mark = self._scope, self._mark
+        if scope is None or scope.source != request.source or not _is_same(scope.main):
+            self._mark = self._tensor = None
+        elif mark is not None and not _is_same(mark.drafter):
+            self._mark = None
+        drafting = self.drafting(request)
+        if scope is None or (drafting is None and self._tensor is None):
             return NOTHING_WITHHELD
-        return Withheld(mark.reason if mark else None, self._tensor, self._engine)
+        return Withheld(drafting, self._tensor, scope.engine)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the time of a mark has passed, so that drafting is worth another try."""
-        until_s = self._mark.until_s if self._mark is not None else None
-        return until_s is not None and self.clock() >= until_s
+    def drafting(self, request: ModelRequest) -> Reason | None:
+        """Why this request is not to draft, as far as is known without looking at files."""
+        mark = self._mark
+        if (
+            mark is None
+            or (mark.policy, mark.args) != (request.spec, request.extra_args)
+            or (mark.until_s is not None and self.clock() >= mark.until_s)
+        ):
+            self._mark = None
+        return self._mark.reason if self._mark is not None else None
 
     def forget(self) -> None:
         """Everything is given again."""
-        self._mark = self._tensor = self._engine = None
+        self._mark = self._tensor = self._scope = None
         self._crashes_at_s.clear()
 
     def learn(self, instance: Instance) -> None:
@@ -89,9 +107,9 @@ class Demotion:
         at the first decode. 05 §11.3: else after the second hard fault inside the window.
         """
         plan, result = instance.plan, instance.result
-        if plan is None or result is None or not is_drafting(result.speculation):
+        if plan is None or result is None or not drafts_by_model(result.speculation):
             return None
-        is_armed = plan.placement.split == "tensor" and "draft-mtp" in (result.speculation or "")
+        is_armed = divides_tensors(plan) and "mtp" in (result.speculation or "")
         if not is_armed and not hard:
             return None
         now_s, window_s = self.clock(), instance.request.live.restart.window_s
@@ -111,19 +129,14 @@ class Demotion:
         self._mark = _Mark(reason, request.spec, request.extra_args, _drafter_id(plan), until_s)
 
     def _belongs_to(self, plan: LaunchPlan) -> None:
-        if self._engine != plan.engine.file:
+        scope = _Scope(plan.request.source, file_id(plan.main_gguf), plan.engine.file)
+        if self._scope != scope:
             self._mark = self._tensor = None
-            self._engine = plan.engine.file
+            self._scope = scope
 
 
-def is_drafting(speculation: str | None) -> bool:
-    """Whether a model or a head drafts; n-grams cost no process."""
-    return any(part.strip().startswith(DRAFTING) for part in (speculation or "").split(","))
-
-
-def _holds(mark: _Mark, request: ModelRequest) -> bool:
-    same = (mark.policy, mark.args) == (request.spec, request.extra_args)
-    return same and (mark.drafter is None or file_id(mark.drafter.path) == mark.drafter)
+def _is_same(file: FileId | None) -> bool:
+    return file is None or file_id(file.path) == file
 
 
 def _drafter_id(plan: LaunchPlan) -> FileId | None:

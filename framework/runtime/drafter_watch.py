@@ -13,7 +13,9 @@ from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 
-from framework.runtime.fetching import has_drafter_of_its_own, named_drafter
+from framework.models.hub.pins import ask_again
+from framework.planning.speculation.drafter_source import has_drafter_of_its_own
+from framework.runtime.fetching import named_drafter
 from framework.runtime.instance import Instance
 from framework.runtime.shop import Shop
 from framework.values.reason import Reason, Refused
@@ -52,7 +54,8 @@ class DrafterWatch:
     def _look(self) -> None:
         """Begin what is new, and end what nobody waits for any more."""
         lacking = {_key(instance.request): instance.request for instance in self._lacking()}
-        for key in self._searches.keys() - lacking.keys():
+        ended = {key for key, search in self._searches.items() if search.done()}
+        for key in ended | (self._searches.keys() - lacking.keys()):
             self._searches.pop(key).cancel()
         for key in lacking.keys() - self._searches.keys():
             self._searches[key] = asyncio.create_task(self._search(key, lacking[key]))
@@ -61,23 +64,45 @@ class DrafterWatch:
         return (instance for instance in self._instances() if instance.serving and _lacks_drafter(instance))
 
     async def _search(self, key: _Key, request: ModelRequest) -> None:
-        try:
-            pauses_s = self._shop.drafter_pauses_s
-            for pause_s in chain(pauses_s, repeat(pauses_s[-1])):
-                await asyncio.sleep(pause_s)
+        """Until it is here and told. Whatever goes wrong with one look, there is another one."""
+        pauses_s = self._shop.drafter_pauses_s
+        for pause_s in chain(pauses_s, repeat(pauses_s[-1])):
+            await asyncio.sleep(pause_s)
+            try:
                 drafter = await self._find(request)
+            except Refused as refusal:
+                log.info("the drafter of %s: %s", request.id, refusal)
+            except Exception:
+                log.exception("looking for the drafter of %s", request.id)
+            else:
                 if drafter is not None:
                     self._tell(key, drafter)
                     return
-        except Exception:
-            log.exception("looking for the drafter of %s", request.id)
 
     async def _find(self, request: ModelRequest) -> Path | None:
-        try:
-            return (await self._shop.planner.fetch(request, _ignore)).drafter
-        except Refused as refusal:
-            log.info("the drafter of %s: %s", request.id, refusal)
+        """The drafter that a start would use now. Raises Refused."""
+        for main in self._mains(request.id):
+            await asyncio.to_thread(ask_again, main)
+        source = await self._shop.planner.fetch(request, _ignore)
+        if source.drafter is None:
             return None
+        # One that does not belong to the model would be told for nothing.
+        spec = (await self._shop.planner.prepare(request, 0, source)).launch.plan.spec
+        if spec.drafter is None:
+            why = spec.reason.message if spec.reason is not None else ""
+            log.info("%s is here, and %s would not use it: %s", source.drafter, request.id, why)
+            return None
+        return Path(spec.drafter)
+
+    def look_again(self, model: str) -> None:
+        """Let the next start of a model ask for what its repository was found to lack, as reload wants it."""
+        for main in self._mains(model):
+            ask_again(main)
+
+    def _mains(self, model: str) -> set[Path]:
+        """The files that a model's instances were started with, as far as they are known."""
+        mine = (instance.source for instance in self._instances() if instance.request.id == model)
+        return {source.main for source in mine if source is not None}
 
     def _tell(self, key: _Key, drafter: Path) -> None:
         """One event for the model, and a reason at each instance that runs without."""
@@ -108,9 +133,14 @@ def _key(request: ModelRequest) -> _Key:
 
 
 def _lacks_drafter(instance: Instance) -> bool:
-    """Whether it runs without a drafter that a hub may have, and nobody told yet that it is here."""
-    plan, result, request = instance.plan, instance.result, instance.request
+    """Whether it runs without a drafter that a hub may have, and nobody told yet that it is here.
+
+    One that was here when it started, and was not used, is nothing to look for.
+    """
+    plan, result, request, source = instance.plan, instance.result, instance.request, instance.source
     if plan is None or result is None or plan.spec.reason is None or plan.spec.reason.code != MISSING:
+        return False
+    if source is None or source.drafter is not None:
         return False
     if named_drafter(request) is None and not has_drafter_of_its_own(request):
         return False

@@ -22,7 +22,6 @@ from framework.runtime.model_failures import (
 )
 from framework.runtime.remote_failures import server_broke, server_missing, server_silent
 from framework.runtime.start_end import (
-    TAIL_LINES,
     Outcome,
     StartEnd,
     Told,
@@ -49,6 +48,8 @@ RETRYABLE = frozenset(
 TOLD_WITH_MEMORY = frozenset({"killed_by_os", "out_of_memory"})
 # The last words of a start that failed repeat that it failed; the cause stands before them.
 CLOSING = re.compile(r"exiting due to|failed to load model|cleaning up", re.IGNORECASE)
+# What the parser says of a flag that it knows, and whose value it does not take.
+BAD_VALUE = "error while handling argument"
 LIBRARY = re.compile(r"error while loading shared libraries: ([^:\s]+)")
 # What a shell, and our own launcher, end with when a program cannot be executed or is not there.
 CANNOT_RUN = (126, 127)
@@ -99,9 +100,10 @@ def _terminated(end: StartEnd) -> Told | None:
 def _timeout(end: StartEnd) -> Told | None:
     if end.outcome != "timeout":
         return None
+    lacking = "had not generated its first tokens" if end.was_healthy else "was not ready"
     return (
         "health_timeout",
-        f"The engine is alive but was not ready after {end.waited_s:.0f} s.",
+        f"The engine is alive but {lacking} after {end.waited_s:.0f} s.",
         "Raise timeout.load, or use a shorter context or a smaller quantisation.",
     )
 
@@ -121,24 +123,22 @@ def _rejected(end: StartEnd) -> Told | None:
     flag = rejected_flag(end)
     if flag is None:
         return None
-    said = next(
-        (
-            line
-            for line in end.lines[-TAIL_LINES:]
-            if flag in line and ("argument" in line or "error" in line)
-        ),
-        "",
-    )
-    hint = next((line for line in end.lines[-TAIL_LINES:] if "has been removed" in line), said).strip()
+    lines = end.told_of_line
+    said = next((line for line in lines if flag in line and ("argument" in line or "error" in line)), "")
+    hint = end.quoted(next((line for line in lines if "has been removed" in line), said))
+    is_value = BAD_VALUE in said.lower()
     theirs = flag in end.plan.request.extra_args
     code = "user_flag_rejected" if theirs else "flag_rejected"
-    remedy = (
-        f"{_other_spelling(flag, end)}Change or remove {flag} in engine_args; `paddock engines` lists what"
-        " this build knows."
-        if theirs
-        else "Use another llama.cpp build, or report which one this is."
-    )
-    return code, f"The engine refused the flag {flag}. It said: {hint}", remedy
+    remedy = "Use another llama.cpp build, or report which one this is."
+    if theirs and is_value:
+        remedy = f"Give {flag} in engine_args a value that this build takes, or remove it."
+    elif theirs:
+        remedy = (
+            f"{_other_spelling(flag, end)}Change or remove {flag} in engine_args; `paddock engines` lists what"
+            " this build knows."
+        )
+    what = f"the value of {flag}" if is_value else f"the flag {flag}"
+    return code, f"The engine refused {what}. It said: {hint.rstrip('.')}.", remedy
 
 
 def _other_spelling(flag: str, end: StartEnd) -> str:
@@ -154,9 +154,10 @@ def _variable_rejected(end: StartEnd) -> Told | None:
     if name is None:
         return None
     request = end.plan.request
+    said = next(line for line in end.told_of_line if name in line)
     return (
         "user_flag_rejected",
-        f"The engine refused the environment variable {name}. It said: {end.line_with(name.lower())}",
+        f"The engine refused the environment variable {name}. It said: {end.quoted(said)}",
         f"Change or remove {name} in models.{request.id}.env or engines.{request.engine.name}.env.",
     )
 
@@ -175,8 +176,9 @@ def _library(end: StartEnd) -> Told | None:
 
 def _other(end: StartEnd) -> Told:
     errors = [line.strip() for line in end.told if "error" in line.lower()]
-    last = next((line for line in reversed(errors) if not CLOSING.search(line)), "")
-    said = end.line_with(*FILE_WORDS) or last
+    rest = [line.strip() for line in end.told if line.strip()]
+    last = next((line for line in (*reversed(errors), *reversed(rest)) if not CLOSING.search(line)), "")
+    said = end.line_with(*FILE_WORDS) or end.quoted(last)
     quoted = f" It said: {said}" if said else ""
     ended = f"ended with {describe_exit(end.exit_code)} before it was ready"
     if end.was_healthy:

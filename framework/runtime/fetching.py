@@ -5,10 +5,9 @@ Called by runtime.planner and by the command `pull`, so that both get the same f
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
-from framework.engines.args import owns_speculation
-from framework.manifest.spec_modes import MODES_WITH_DRAFTER
 from framework.models.file_names import names_gemma_4
 from framework.models.hub import refusals
 from framework.models.hub.companion import (
@@ -19,13 +18,11 @@ from framework.models.hub.companion import (
     with_named_drafter,
 )
 from framework.models.hub.facts import ResolvedSource, source_text
-from framework.models.hub.pins import is_known_to_lack
+from framework.models.hub.pins import ask_again, is_known_to_lack
 from framework.models.hub.sources import HubSources, OnProgress
+from framework.planning.speculation.drafter_source import has_drafter_of_its_own, takes_drafter
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest, ModelSource
-
-# Those in which a drafter of the model's own repository is looked for.
-HEAD_MODES = ("auto", "mtp", "mtp+ngram")
 
 
 def hub_sources(request: ModelRequest) -> tuple[ModelSource, ...]:
@@ -40,20 +37,16 @@ def named_drafter(request: ModelRequest) -> ModelSource | None:
     return drafter if drafter is not None and drafter.repo is not None and takes_drafter(request) else None
 
 
-def takes_drafter(request: ModelRequest) -> bool:
-    """Whether a drafter can come to be used: the policy decides, and its mode has a use for one."""
-    return request.spec.mode in MODES_WITH_DRAFTER and not owns_speculation(request.extra_args)
+async def fetch_files(
+    sources: HubSources, request: ModelRequest, progress: OnProgress, *, by_command: bool = False
+) -> ResolvedSource:
+    """The files on this machine; downloads what is missing. Raises Refused for the model alone.
 
-
-def has_drafter_of_its_own(request: ModelRequest) -> bool:
-    """Whether the drafter, if any, is the one of the model's repository."""
-    is_hub, is_free = request.source.repo is not None, request.spec.drafter is None
-    return is_hub and is_free and request.spec.mode in HEAD_MODES and takes_drafter(request)
-
-
-async def fetch_files(sources: HubSources, request: ModelRequest, progress: OnProgress) -> ResolvedSource:
-    """The files on this machine; downloads what is missing. Raises Refused for the model alone."""
+    `by_command` also asks for what the model's repository was found to lack lately.
+    """
     found = await sources.resolve_source(request.source, progress)
+    if by_command:
+        await asyncio.to_thread(ask_again, found.main)
     if request.projector == "auto":
         found = await with_companion(PROJECTOR, sources, found, progress)
     drafter = named_drafter(request)

@@ -16,7 +16,7 @@ from framework.models.file_set import FileSet
 from framework.models.hub.facts import ResolvedSource
 from framework.models.projector import launch_projector
 from framework.models.thinking import launch_reasoning
-from framework.runtime.fetching import takes_drafter
+from framework.planning.speculation.drafter_source import takes_drafter
 from framework.runtime.identity import file_id
 from framework.values.engine import FileId
 from framework.values.reason import Failure, Reason, Refused

@@ -24,12 +24,13 @@ from framework.runtime.second_look import failed_replicas, memory_came_free, ret
 from framework.runtime.shop import Shop
 from framework.runtime.stuck_slots import StuckSlots
 from framework.runtime.supervisor import Supervisor
-from framework.runtime.yield_care import care
+from framework.runtime.yield_care import YieldCare
 from framework.telemetry.changes import Changes
 from framework.values.action import ModelAction, StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest
+from framework.values.plan import NOTHING_WITHHELD, Withheld
 from framework.values.pool import PoolView, WaitingView
 from framework.values.request import PoolLimits
 
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 TICK_S = 0.5
 # A file that was the same at two looks is whole: no program that copies one pauses for so long.
 LOOK_S = 1.0
+# A crash of the manager loses at most so much of what was measured.
+KEEP_SPEEDS_S = 30.0
 # Other programs free memory without telling anybody; trying is cheap, but each try is told.
 MEMORY_RETRY_S = 300.0
 
@@ -57,6 +60,7 @@ class Fleet:
         self._sampler = Sampler(self._instances, shop.client, changes)
         self._drafters = DrafterWatch(self._instances, shop)
         self.stuck = StuckSlots()
+        self._care = YieldCare(shop.events)
 
     # Reading
 
@@ -84,6 +88,13 @@ class Fleet:
         """One model, or None when there is none of this id."""
         supervisor = self._supervisors.get(model_id)
         return supervisor.view() if supervisor else None
+
+    def withheld(self, model_id: str) -> Withheld:
+        """What a start of a model goes without for now, because its processes did worse with it."""
+        supervisor = self._supervisors.get(model_id)
+        if supervisor is None:
+            return NOTHING_WITHHELD
+        return supervisor.demotion.withheld(supervisor.request)
 
     def resolve(self, name: str) -> str | None:
         """The id of the declared model with this name or alias, compared exactly."""
@@ -132,6 +143,7 @@ class Fleet:
         """Replace the model's instances, with failures forgotten. Raises KeyError for an unknown id."""
         supervisor = self._declared(model_id)
         event = self._command("reload", model_id, by)
+        self._drafters.look_again(model_id)
         supervisor.reload(f"reload by {by}")
         return event
 
@@ -175,7 +187,12 @@ class Fleet:
 
     async def run(self) -> None:
         """Idle stops, samples, second looks at failed files and for drafters, removals; until cancelled."""
-        parts = (self._sampler.run(), self._drafters.run(), self._look_at_failed())
+        parts = (
+            self._sampler.run(),
+            self._drafters.run(),
+            self._look_at_failed(),
+            self._keep_speeds(),
+        )
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             while True:
@@ -198,7 +215,7 @@ class Fleet:
                 instance.running.child.signal_kill()
         await self._settled(supervisors, KILL_WAIT_S)
         for supervisor in supervisors:
-            supervisor.watch.save()
+            supervisor.watch.write(supervisor.watch.unsaved())
             for replica in supervisor.replicas:
                 replica.log.end()
 
@@ -218,17 +235,18 @@ class Fleet:
             self._memory_tried_s = now if is_due else self._memory_tried_s
             for supervisor in by_priority(self._supervisors.values()):
                 memory_came_free(supervisor, failed=is_due)
+        self.stuck.keep(frozenset(instance.name for instance in self._instances()))
         for instance in self._instances():
             if (reason := self.stuck.look(instance)) is not None:
                 instance.end_for(reason)
         for model_id, supervisor in tuple(self._supervisors.items()):
             try:
                 supervisor.tick(now)
-                care(supervisor, self._shop.events, now)
+                self._care.look(supervisor, now)
             except Exception:
                 log.exception("tick of %s failed", model_id)
             if supervisor.gone:
-                supervisor.watch.save()
+                supervisor.watch.write(supervisor.watch.unsaved())
                 del self._supervisors[model_id]
                 self.changes.mark()
 
@@ -242,6 +260,14 @@ class Fleet:
                     now = await asyncio.to_thread(files_identity, supervisor.request, plan)
                     if replica in failed_replicas(supervisor):
                         retry_if_changed(replica, now)
+
+    async def _keep_speeds(self) -> None:
+        """Write down what was measured, in a thread."""
+        while True:
+            await asyncio.sleep(KEEP_SPEEDS_S)
+            for supervisor in tuple(self._supervisors.values()):
+                if found := supervisor.watch.unsaved():
+                    await asyncio.to_thread(supervisor.watch.write, found)
 
     def _instances(self) -> Iterator[Instance]:
         for supervisor in self._supervisors.values():

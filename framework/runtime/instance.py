@@ -13,7 +13,7 @@ from typing import Any
 
 from framework.models.hub.facts import ResolvedSource
 from framework.models.progress import ResidentMark, load_progress, resident_bytes
-from framework.planning.speculation.profit import inactive
+from framework.planning.speculation.profit import INACTIVE, inactive
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
 from framework.runtime.lease import Lease, RevokeCode
@@ -44,6 +44,10 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 }
 """The table of 07 §2.2. `ready -> failed` is the crash that ends a crash loop, `draining -> ready` a stop
 that was called off (07 §4.9)."""
+
+
+# Rungs of the ladder after which a process is as fast as its plan says, speculation apart (06 §12.2).
+AS_FAST_AS_PLANNED = frozenset({"S", "P", "R1", "R4"})
 
 
 class IllegalTransition(Exception):
@@ -106,7 +110,6 @@ class Instance:
         self._on_answer = on_answer
         self.meter = SpeedMeter()
         """What it drafts and how fast it answers; its log's lines are to be shown to it while it is ready."""
-        self._inactive: Reason | None = None
         self._ready_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
@@ -133,7 +136,9 @@ class Instance:
         )
 
     def _begin_measuring(self) -> None:
-        if self.plan is not None and self.result is not None:
+        """Not where a rung changed what would be compared: layers moved away are no fault of drafting."""
+        rungs = {attempt.rung for attempt in self.result.attempts} if self.result is not None else set()
+        if self.plan is not None and self.result is not None and rungs <= AS_FAST_AS_PLANNED:
             self.meter.drafting = drafting_of(self.plan, self.result, self.changed_s)
             self.meter.slots = self.result.slots
 
@@ -251,16 +256,18 @@ class Instance:
         result, totals = self.result, self.meter.totals
         if result is None:
             return
-        if self._inactive is None and result.speculation_reason is None:
-            self._inactive = reason = inactive(result.speculation, totals)
+        told = result.speculation_reason
+        if told is None:
+            reason = inactive(result.speculation, totals)
             if reason is not None:
                 self.result = replace(result, speculation_reason=reason)
                 self._events.record(
                     "degraded", reason.message, model=self.request.id, replica=self.replica, reason=reason
                 )
-        elif self._inactive is not None and totals.drafted:
-            self._inactive = None
-            self.result = replace(result, speculation_reason=None)
+        elif told.code == INACTIVE and totals.drafted:
+            drafts = told.evidence.get("asked", result.speculation)
+            self.result = replace(result, speculation=drafts, speculation_reason=None)
+            self._begin_measuring()
 
     # What readers see
 

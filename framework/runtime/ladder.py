@@ -51,6 +51,8 @@ class Tries:
 
     attempts: list[Attempt] = field(default_factory=list)
     spent_s: float = 0.0
+    end: StartEnd | None = None
+    """How the last attempt ended that was not cut short by the time of the launch."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +107,32 @@ class Ladder:
     async def _climb(self) -> Climb:
         trial = self._first
         while True:
+            before = self._tries.end
+            if before is not None and self._left_s() <= 0:
+                return self._unready("failed", classify(before))
             end = await self._attempt(trial)
             if isinstance(end, Climb):
                 return end
+            if before is not None and self._was_cut_short(end):
+                return self._unready("failed", classify(before))
+            self._tries.end = end
             if (reason := tensor_abort(end)) is not None:
-                return Climb(self._unready("replan", trial, Failure(reason)), None)
-            following = next_trial(trial, end) if self._left_s() > 0 else None
+                return self._unready("replan", Failure(reason))
+            following = next_trial(trial, end)
             if following is None:
-                return Climb(self._unready("failed", trial, classify(end)), None)
+                return self._unready("failed", classify(end))
             trial = following
 
     async def _attempt(self, trial: Trial) -> Climb | StartEnd:
         made = await self._spawn(trial)
-        running = made.running
+        running, began_s = made.running, time.monotonic()
         try:
             self._on_spawn(running)
             answer = await launch.wait_ready(
-                self._site, running, model_path=trial.plan.main_gguf, timeout_s=self._limit_s
+                self._site,
+                running,
+                model_path=trial.plan.main_gguf,
+                timeout_s=lambda: self._limit_s(time.monotonic() - began_s),
             )
             outcome = await self._outcome(trial, made, answer)
             if outcome == "healthy":
@@ -130,6 +141,7 @@ class Ladder:
             self._note(trial, made, "cancelled", 0.0)
             await self._stop(running)
             raise
+        answer = replace(answer, seconds=time.monotonic() - began_s)
         await self._stop(running)
         self._note(trial, made, outcome, answer.seconds)
         return await self._end(trial, made, outcome, answer)
@@ -158,12 +170,13 @@ class Ladder:
         # An engine that cannot reach a server goes on without its devices, as if they were not asked for.
         if missing_servers(trial.plan, made.lines()):
             return "incomplete"
-        if not needs_probe(trial.plan) or await can_decode(self._site.client, made.running):
+        running = made.running
+        if not needs_probe(trial.plan) or await can_decode(self._site.client, running, left_s=self._left_s()):
             return "healthy"
-        if made.running.child.alive:
-            return "decode_failed"
-        await made.running.child.wait_output()
-        return "exited"
+        if not running.child.alive:
+            await running.child.wait_output()
+            return "exited"
+        return "decode_failed" if self._left_s() > 0 else "timeout"
 
     async def _ready(self, trial: Trial, made: _Made, answer: Answer) -> Climb:
         lines = made.lines()
@@ -186,14 +199,18 @@ class Ladder:
         if survivors := (await launch.stop(self._site, running)).survivors:
             self._on_survivors(survivors)
 
-    def _limit_s(self) -> float:
-        """Seconds that an attempt may take."""
-        return min(self._timeout_s(), self._left_s())
+    def _limit_s(self, waited_s: float) -> float:
+        """Seconds that an attempt may take in all, after it took so many."""
+        return min(self._timeout_s(), self._left_s() + waited_s)
 
     def _left_s(self) -> float:
         """Seconds left of the whole launch; what is live may change them."""
         spent_s = self._tries.spent_s + time.monotonic() - self._began_s
         return TIMEOUTS_PER_LAUNCH * self._timeout_s() - spent_s
+
+    def _was_cut_short(self, end: StartEnd) -> bool:
+        """Whether it had less than the time of a load, since others took it: that says nothing of a cause."""
+        return end.outcome == "timeout" and end.waited_s < self._timeout_s()
 
     async def _end(self, trial: Trial, made: _Made, outcome: Outcome, answer: Answer) -> StartEnd:
         end = StartEnd(
@@ -225,8 +242,9 @@ class Ladder:
         self._tries.attempts.append(attempt)
         self._on_attempt(attempt)
 
-    def _unready(self, outcome: Literal["failed", "replan"], trial: Trial, failure: Failure) -> LaunchResult:
-        return LaunchResult(outcome, tuple(self._tries.attempts), trial.given_up, failure=failure)
+    def _unready(self, outcome: Literal["failed", "replan"], failure: Failure) -> Climb:
+        """Nothing runs, so nothing was given up for it: what was tried stands in the attempts."""
+        return Climb(LaunchResult(outcome, tuple(self._tries.attempts), failure=failure), None)
 
     def _template_file(self, plan: LaunchPlan) -> Path | None:
         """Write the chat template beside the launch (06 §6.6); a failure to write fails the launch."""

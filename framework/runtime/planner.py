@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from framework.engines.args import RPC_FLAG, RPC_VARIABLE, values_of
-from framework.engines.child_env import without_secrets
+from framework.engines.child_env import declared_environment, without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.library_path import library_path
 from framework.engines.probe import CapabilityCache
@@ -162,14 +162,16 @@ class FactPlanner:
         source: ResolvedSource | None = None,
         *,
         residents: Sequence[Resident] = (),
+        withheld: Withheld = NOTHING_WITHHELD,
     ) -> LaunchPlan:
         """The plan that a start would get now; one that fits nowhere is shown with what it lacks.
 
-        Raises Refused. Starts nothing, downloads nothing. `residents` are those of a running server.
+        Raises Refused. Starts nothing, downloads nothing. `residents` are those of a running server, and
+        `withheld` is what it starts the model without.
         """
         if source is None:
             source = await asyncio.to_thread(local_files, self._sources, request)
-        made = await self._make(request, replica, source, residents=residents)
+        made = await self._make(request, replica, source, residents=residents, withheld=withheld)
         return made.recalled or made.plan
 
     async def measure(self, request: ModelRequest, replica: int, *, anew: bool = True) -> LaunchPlan:
@@ -192,8 +194,9 @@ class FactPlanner:
         remotes: Remotes = ALL_HERE,
         *,
         residents: Sequence[Resident] = (),
+        withheld: Withheld = NOTHING_WITHHELD,
     ) -> _Made:
-        prepared = await self._prepare(request, replica, source, remotes)
+        prepared = await self._prepare(request, replica, source, remotes, withheld=withheld)
 
         def made() -> _Made:
             listed = prepared.devices
@@ -216,6 +219,7 @@ class FactPlanner:
         binary = await asyncio.to_thread(find_binary, request.engine, self._environ, base_dir=self._base_dir)
         probing = {**without_secrets(self._environ, self.secret_names), **request.engine.env}
         asking = {**probing, **request.env}
+        declared = declared_environment(request, self._environ, secret_names=self.secret_names)
         servers = self._servers_for(request)
         caps, devices = await asyncio.gather(
             self._capabilities.get(binary, probing), self._usable(request, binary, asking, servers)
@@ -226,7 +230,7 @@ class FactPlanner:
             found = file_facts(request, source, model, self._reader)
             facts = replace(
                 self._launch_facts(found, binary, caps),
-                is_accelerated=is_accelerated(request, devices.devices),
+                is_accelerated=is_accelerated(request, devices.devices, declared),
                 withheld=withheld.for_engine(binary.file),
             )
             launch = self._memory.launch(

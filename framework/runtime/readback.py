@@ -70,10 +70,11 @@ def _speculation(
     drafting = any(slot.get("speculative") is True for slot in slots or ())
     asked = plan.spec.resolved
     if asked == "user":
-        asked = ",".join(spec_types(plan.request.extra_args)) or NOTHING_DRAFTS
-    if asked == NOTHING_DRAFTS and drafting and drafter(plan.request.extra_args, plan.env):
+        asked = ",".join(spec_types(plan.argv)) or NOTHING_DRAFTS
+    if asked == NOTHING_DRAFTS and drafting and drafter(plan.argv, plan.env):
         return ONLY_DRAFTER, None
-    if asked == NOTHING_DRAFTS or slots is None or drafting:
+    is_told = any(isinstance(slot.get("speculative"), bool) for slot in slots or ())
+    if asked == NOTHING_DRAFTS or drafting or not is_told:
         return asked, None
     return NOTHING_DRAFTS, _speculation_inactive(asked, lines)
 

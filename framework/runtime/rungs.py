@@ -53,6 +53,7 @@ FINAL = frozenset(
     }
 )
 UNCLEAR = "start_failed"
+FIT_FLAG = "--fit"
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _fit_on(trial: Trial, end: StartEnd) -> Trial | None:
     is_whole = bool(place.devices) and place.gpu_layers is None and place.cpu_experts == 0
     may_move = plan.request.pool.offload == "allow" and plan.request.memory_mode == "auto"
     ours = not owns_placement(plan.request.extra_args, plan.env)
-    if place.is_delegated or not (is_whole and may_move and ours and plan.caps.has("--fit")):
+    if place.is_delegated or not (is_whole and may_move and ours and plan.caps.takes_value(FIT_FLAG)):
         return None
     if not _is_unclear(end) or divides_tensors(plan):
         return None
@@ -145,10 +146,14 @@ def _fit_on(trial: Trial, end: StartEnd) -> Trial | None:
 
 
 def _fit_off(trial: Trial, end: StartEnd) -> Trial | None:
-    """B: an engine that breaks while its fit step is on may get through without it, with what was planned."""
+    """B: an engine that breaks while its fit step is on may get through without it, with what was planned.
+
+    Without that step everything goes to GPUs, so only where the plan has it there and counts it there.
+    """
     plan = trial.plan
-    is_on = plan.caps.has("--fit") and rewrites.has_fit_step(trial.sections)
-    if not is_on or "A" in trial.used or owns_placement(plan.request.extra_args, plan.env):
+    is_on = plan.caps.takes_value(FIT_FLAG) and rewrites.has_fit_step(trial.sections)
+    is_whole = plan.fit.fits is True and plan.fit.gpu_layers is None and plan.fit.cpu_experts == 0
+    if not (is_on and is_whole) or "A" in trial.used or owns_placement(plan.request.extra_args, plan.env):
         return None
     if not (end.is_hard and _is_unclear(end)) or divides_tensors(plan):
         return None
@@ -166,7 +171,7 @@ def _flash_off(trial: Trial, end: StartEnd) -> Trial | None:
     """
     if divides_tensors(trial.plan) or is_diagnosed(end):
         return None
-    if end.is_hard and rewrites.has_flash_attention(trial.sections):
+    if end.is_hard and _has_flash(trial):
         return _without_flash(trial, end)
     quantised = rewrites.has_quantised_values(trial.sections, trial.plan.env)
     if not quantised or not (end.is_hard or end.says(V_CACHE_NEEDS_FLASH)):
@@ -176,14 +181,15 @@ def _flash_off(trial: Trial, end: StartEnd) -> Trial | None:
 
 def _flash_off_for_decoding(trial: Trial, end: StartEnd) -> Trial | None:
     """R3: it got ready and broke at the first tokens."""
-    if not end.is_hard or not rewrites.has_flash_attention(trial.sections):
+    if not end.is_hard or not _has_flash(trial):
         return None
     return replace(_without_flash(trial, end), with_flash=trial)
 
 
 def _no_drafting(trial: Trial, end: StartEnd) -> Trial | None:
     """R4: without what was to draft. N-grams are left out only where the engine blames them."""
-    # Flash attention was switched off for decoding alone: where that did not help, it comes back.
+    # Where tensors are divided an engine may not even start without flash attention: then it comes back.
+    # Where it started and still could not generate, it stays off, as every change does.
     base = trial if trial.with_flash is None or end.was_healthy else trial.with_flash
     plan = base.plan
     types, is_blamed = drafting_types(plan), blames_drafting(end)
@@ -245,12 +251,18 @@ def _with_line(trial: Trial, sections: tuple[Section, ...], *reasons: Reason) ->
     return replace(trial, plan=plan, given_up=(*trial.given_up, *reasons))
 
 
+def _has_flash(trial: Trial) -> bool:
+    is_switch = rewrites.has_flash_switch(trial.plan.caps)
+    return rewrites.has_flash_attention(trial.sections, is_switch=is_switch)
+
+
 def _without_flash(trial: Trial, end: StartEnd) -> Trial:
-    off = rewrites.without_flash_attention(trial.sections)
+    is_switch = rewrites.has_flash_switch(trial.plan.caps)
+    off = rewrites.without_flash_attention(trial.sections, is_switch=is_switch)
     reasons = [rung_reasons.flash_attn_off(end)]
     if rewrites.has_quantised_values(trial.sections, trial.plan.env):
         reasons.append(rung_reasons.v_cache_f16(end))
-    env = rewrites.without_quantised_values(trial.plan.env)
+    env = rewrites.without_flash_variable(rewrites.without_quantised_values(trial.plan.env))
     return _with_line(replace(trial, plan=replace(trial.plan, env=env)), off, *reasons)
 
 
@@ -286,7 +298,8 @@ def _undrafted(trial: Trial, block: tuple[str, ...], reason: Reason) -> Trial:
     )
     told = () if reason in trial.given_up else (reason,)
     kept = tuple(section for section in lines if section.tokens)
-    undrafted = _with_line(replace(trial, plan=replace(plan, spec=spec)), kept, *told)
+    bare = replace(plan, spec=spec, env=rewrites.without_drafters(plan.env))
+    undrafted = _with_line(replace(trial, plan=bare), kept, *told)
     return replace(undrafted, drafting_dropped=reason)
 
 

@@ -63,9 +63,10 @@ class Planner(Planning, Protocol):
         source: ResolvedSource | None = None,
         *,
         residents: Sequence[Resident] = (),
+        withheld: Withheld = NOTHING_WITHHELD,
     ) -> LaunchPlan:
-        """The plan beside `residents`, or values.reason.Refused. Without `source` only files that are here
-        already count."""
+        """The plan beside `residents` without what is `withheld`, or values.reason.Refused. Without `source`
+        only files that are here already count."""
         ...
 
 

@@ -7,8 +7,8 @@ runtime.yield_care. What was drafted with before a verdict starts from nothing w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from framework.planning.speculation.profit import (
     DEFAULT_LIMITS,
@@ -18,14 +18,14 @@ from framework.planning.speculation.profit import (
     is_slower,
     unprofitable,
 )
-from framework.runtime.speed_store import Place, SpeedStore, plain
+from framework.runtime.speed_store import Place, SpeedStore, Sums, plain
 from framework.values.reason import Reason
 from framework.values.spec_yield import PLAIN, AnswerSpeed, Drafting, SpecYield, SpeedAt
 
-# A crash of the manager loses at most so much of what was measured.
-KEEP_EVERY_S = 30.0
 # Replicas on different devices are different launches; old ones are only of use in their files.
-MOST_LAUNCHES = 8
+MOST_LAUNCHES = 64
+# Answers further apart than this, or than what is a loss, belong to no common time.
+SILENCE_S = 60.0
 # A model with more slots and ways to draft than this forgets what it has not used for longest.
 MOST_PLACES = 128
 
@@ -48,15 +48,8 @@ class _Launch:
 
     sums: dict[Place, Tally]
     losses: dict[Place, _Loss] = field(default_factory=dict)
-    kept_at_s: float | None = None
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """What was judged, and when."""
-
-    means: str
-    at_s: float
+    is_kept: bool = True
+    """Whether the store has all of it."""
 
 
 class SpeculationWatch:
@@ -66,14 +59,15 @@ class SpeculationWatch:
         self._store = store
         self.limits = limits
         self._launches: dict[str, _Launch] = {}
-        self._judged: _Trial | None = None
+        self._judged: Drafting | None = None
 
     def note(self, speed: AnswerSpeed) -> None:
         """Take an answer into account."""
-        if speed.generated < self.limits.min_tokens:
+        is_plain = counts_as_plain(speed)
+        # Drafts of a process that is said to have none make it neither one nor the other.
+        if speed.generated < self.limits.min_tokens or (speed.by.running == PLAIN and not is_plain):
             return
         launch = self._launch(speed.by)
-        is_plain = counts_as_plain(speed)
         place = plain(speed.busy_slots) if is_plain else _place(speed)
         tally = launch.sums.pop(place, Tally())
         launch.sums[place] = tally.plus(speed, self.limits.window_requests)
@@ -81,16 +75,21 @@ class SpeculationWatch:
             forgotten = next(iter(launch.sums))
             launch.sums.pop(forgotten)
             launch.losses.pop(forgotten, None)
+        launch.is_kept = False
         if not is_plain:
             self._compare(launch, place, speed.at_s)
-        if launch.kept_at_s is None or speed.at_s - launch.kept_at_s >= KEEP_EVERY_S:
-            launch.kept_at_s = speed.at_s
-            self._store.keep(speed.by.launch, launch.sums)
 
-    def save(self) -> None:
-        """Write down what was measured; for the end of the model or the manager."""
-        for key, launch in self._launches.items():
-            self._store.keep(key, launch.sums)
+    def unsaved(self) -> Mapping[str, Sums]:
+        """Sums that the store does not have yet, by launch; they count as written from now on."""
+        found = {key: dict(launch.sums) for key, launch in self._launches.items() if not launch.is_kept}
+        for key in found:
+            self._launches[key].is_kept = True
+        return found
+
+    def write(self, sums: Mapping[str, Sums]) -> None:
+        """Keep such sums. Blocking; uses nothing else of the watch."""
+        for key, one in sums.items():
+            self._store.keep(key, one)
 
     def speeds(self) -> tuple[SpeedAt, ...]:
         """By what drafted, then by busy slots; of several launches and ways the one used last."""
@@ -100,11 +99,12 @@ class SpeculationWatch:
                 found.setdefault((speed.running, speed.busy_slots), speed)
         return tuple(found[key] for key in sorted(found))
 
-    def verdict(self) -> Reason | None:
-        """`speculation_unprofitable` where drafting has been a loss for long enough; None otherwise."""
-        for launch in reversed(self._launches.values()):
+    def verdict(self, serving: Collection[Drafting]) -> Reason | None:
+        """`speculation_unprofitable` where what drafts now was a loss for long enough; None otherwise."""
+        ways = {(one.launch, one.means) for one in serving if not self._is_another_trial(one)}
+        for key, launch in reversed(self._launches.items()):
             for place, loss in launch.losses.items():
-                if loss.seconds >= self.limits.loses_for_s:
+                if (key, place.means) in ways and loss.seconds >= self.limits.loses_for_s:
                     return unprofitable(
                         place.running,
                         place.busy_slots,
@@ -114,35 +114,41 @@ class SpeculationWatch:
                     )
         return None
 
-    def seen(self, *, judges: bool = True) -> SpecYield:
-        """All of it, for readers; without a verdict where nothing is to be judged."""
-        return SpecYield(self.speeds(), self.verdict() if judges else None, self.limits.min_requests)
+    def seen(self, verdict: Reason | None) -> SpecYield:
+        """All of it, for readers."""
+        return SpecYield(self.speeds(), verdict, self.limits.min_requests)
 
     def judged(self, by: Drafting, now_s: float) -> None:
-        """A verdict was acted on: `by` is not to draft for now, and the next trial starts from nothing."""
-        self._judged = _Trial(by.means, now_s)
-        for launch in self._launches.values():
-            launch.losses.clear()
+        """A verdict is acted on: what is ready to draft as `by` after `now_s` starts from nothing."""
+        self._judged = replace(by, ready_at_s=now_s)
 
     def _launch(self, by: Drafting) -> _Launch:
         """The launch an answer is of, as the one used last."""
         launch = self._launches.pop(by.launch, None) or _Launch(self._store.find(by.launch))
         self._launches[by.launch] = launch
         while len(self._launches) > MOST_LAUNCHES:
-            self._launches.pop(next(iter(self._launches)))
-        judged = self._judged
-        if judged is not None and by.means == judged.means and by.ready_at_s > judged.at_s:
+            oldest = next(iter(self._launches))
+            self.write({oldest: self._launches.pop(oldest).sums})
+        if self._is_another_trial(by):
             self._judged = None
             launch.sums = {place: tally for place, tally in launch.sums.items() if place.means != by.means}
             launch.losses.clear()
         return launch
+
+    def _is_another_trial(self, by: Drafting) -> bool:
+        """Whether it was started to draft again after a verdict: what was before counts for nothing."""
+        judged = self._judged
+        return judged is not None and by.means == judged.means and by.ready_at_s > judged.ready_at_s
 
     def _compare(self, launch: _Launch, place: Place, at_s: float) -> None:
         baseline = launch.sums.get(plain(place.busy_slots), Tally())
         if not is_slower(launch.sums[place], baseline, self.limits):
             launch.losses.pop(place, None)
             return
-        loss = launch.losses.setdefault(place, _Loss(at_s, at_s))
+        loss = launch.losses.get(place)
+        # A night without requests is no night of losses.
+        if loss is None or at_s - loss.last_s > max(self.limits.loses_for_s, SILENCE_S):
+            loss = launch.losses[place] = _Loss(at_s, at_s)
         loss.last_s = at_s
 
 

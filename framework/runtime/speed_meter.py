@@ -14,13 +14,16 @@ from typing import Any
 from framework.engines.draft_log import DraftStatistics, read_draft_statistics
 from framework.runtime.busy_time import BusyTime, Mark
 from framework.runtime.lease import Lease
+from framework.runtime.speed_store import LEAST_S_PER_TOKEN
 from framework.values.spec_yield import NO_TOTALS, AnswerSpeed, Drafting, SpecTotals
 
 # One answer has at most as many tokens as the longest context there is.
 MOST_TOKENS = 2**31
 MS_PER_S = 1000.0
-# A chain has two types; more than these come from no engine.
-MOST_KINDS = 8
+# No answer takes longer.
+MOST_SECONDS = 24 * 3600.0
+# The engine's own default too (15 §3).
+NGRAMS = "ngram-mod"
 
 
 class SpeedMeter:
@@ -57,17 +60,21 @@ class SpeedMeter:
         """Lines of the process's log, as they come."""
         if self.drafting is None or not self.drafting.means:
             return
+        kinds = kinds_of(self.drafting.running)
         for line in lines:
             found = read_draft_statistics(line)
-            if found is not None and (found.kind in self._statistics or len(self._statistics) < MOST_KINDS):
+            # An engine prints grammars of its clients as they are, so a line may be anybody's.
+            if found is not None and found.kind in kinds:
                 self._statistics[found.kind] = found
 
     @property
     def totals(self) -> SpecTotals:
-        """Everything since the process was ready."""
+        """Everything since the process was ready. By position only where that agrees with the answers."""
         known = [statistics.accepted_by_position for statistics in self._statistics.values()]
         accepted = tuple(sum(column) for column in zip_longest(*known, fillvalue=0))
         drafts = sum(statistics.drafts for statistics in self._statistics.values())
+        if drafts > self._totals.drafted or sum(accepted) > self._totals.drafted:
+            return self._totals
         return replace(
             self._totals, drafted_by_position=(drafts,) * len(accepted), accepted_by_position=accepted
         )
@@ -82,12 +89,19 @@ class SpeedMeter:
         )
 
 
+def kinds_of(running: str) -> frozenset[str]:
+    """The types whose statistics a process that drafts so may print; n-grams may stand before any other."""
+    return frozenset(part.strip() for part in running.split(",")) | {NGRAMS}
+
+
 def answer_speed(
     timings: Mapping[str, Any], by: Drafting, busy_slots: int, at_s: float
 ) -> AnswerSpeed | None:
     """The speed that timings of 15 §6 tell; None where they are no such timings."""
     generated, milliseconds = _count(timings.get("predicted_n")), timings.get("predicted_ms")
-    if not generated or not isinstance(milliseconds, int | float) or not milliseconds > 0:
+    if not generated or isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    if not LEAST_S_PER_TOKEN * generated <= milliseconds / MS_PER_S <= MOST_SECONDS:
         return None
     drafted = _count(timings.get("draft_n"))
     accepted = min(drafted, _count(timings.get("draft_n_accepted")))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +31,10 @@ MOST_CELLS = 256
 MOST_SLOTS = 4096
 MOST = 1e15
 TEXT_LIMIT = 200
+# Types of speculation as engines write them, several with commas, and digests.
+TYPES = re.compile(r"[A-Za-z0-9,+:=._ -]*")
+# No engine is faster.
+LEAST_S_PER_TOKEN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -69,9 +74,10 @@ class SpeedStore:
             return
         try:
             make_private(self._folder)
-            if _is_safe(self._folder):
-                write_own(self._folder / f"{launch}.json", encode(sums))
-                prune(self._folder, most_files=MOST_FILES, most_bytes=MOST_FILES * FILE_LIMIT_BYTES)
+            if not _is_safe(self._folder):
+                raise OSError("it, or the folder above it, is not this user's alone (mode 0700)")
+            write_own(self._folder / f"{launch}.json", encode(sums))
+            prune(self._folder, most_files=MOST_FILES, most_bytes=MOST_FILES * FILE_LIMIT_BYTES)
         except OSError as error:
             log.warning("measured speeds are not kept in %s: %s", self._folder, error)
 
@@ -86,7 +92,7 @@ def decode(data: bytes) -> dict[Place, Tally]:
     """Sums as they were written; none for anything else."""
     try:
         document = json.loads(data)
-        if document["format"] != FORMAT:
+        if type(document["format"]) is not int or document["format"] != FORMAT:
             return {}
         return dict(_cell(cell) for cell in document["cells"][:MOST_CELLS])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
@@ -95,12 +101,14 @@ def decode(data: bytes) -> dict[Place, Tally]:
 
 def _cell(cell: Mapping[str, Any]) -> tuple[Place, Tally]:
     sums = [_amount(cell[name]) for name in ("tokens", "seconds", "drafted", "accepted")]
+    if sums[0] and sums[1] < LEAST_S_PER_TOKEN * sums[0]:
+        raise ValueError("no time for so many tokens")
     place = Place(_text(cell["running"]), _text(cell["means"]), _whole(cell["busy_slots"], MOST_SLOTS))
     return place, Tally(_whole(cell["requests"], int(MOST)), *sums)
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > TEXT_LIMIT or not value.isprintable():
+    if not isinstance(value, str) or len(value) > TEXT_LIMIT or not TYPES.fullmatch(value):
         raise ValueError("no text")
     return value
 

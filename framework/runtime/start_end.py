@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Literal
 
 from framework.values.plan import LaunchPlan
@@ -24,10 +25,18 @@ TAIL_LINES = 50
 SEARCH_LINES = 400
 BACKTRACE = re.compile(
     r"^(?:#\d+ |\[New |\[Thread |\[Current thread|\[Inferior|Using host libthread_db|warning: |Thread \d+ "
-    r"|0x[0-9a-f]{4,16} in |\d+\s+(?:in )?\.\./)"
+    r"|0x[0-9a-f]{4,16} in |\d+\s+(?:in )?\.\./|\S{1,300}\([\w.+]{0,300}\) ?\[0x[0-9a-f]{4,16}\]$)"
 )
-# Of this level are names and texts of the model file, and no fault.
-INFORMATION = re.compile(r"^\d[\d.]* I ")
+# Of this level are names and texts of the model file, and no fault. Some builds write no level, and some warn
+# with texts of tokens.
+INFORMATION = re.compile(
+    r"^(?:\d[\d.]* I |(?:\d[\d.]* [A-Z] )?(?:llama_model_loader: - |print_info: |llm_load_print_meta: "
+    r"|(?:load|llm_load_vocab): (?:control|special)\b))"
+)
+# With this every build begins to say something of a model file, after its command line was read.
+LOADING = "llama_model_load"
+# A program that ends itself says where: file and line of its source.
+ABORT = re.compile(r"^(?:[A-Za-z]:)?[^:]{1,300}\.\w{1,4}:\d{1,6}: ")
 QUOTED_LENGTH = 300
 SIGNAL_NAMES = {
     4: "SIGILL",
@@ -82,8 +91,20 @@ class StartEnd:
         return tuple(useful[-SEARCH_LINES:])
 
     @cached_property
+    def told_of_line(self) -> tuple[str, ...]:
+        """What it said of its command line and environment, before it had looked at any model file."""
+        before = takewhile(lambda line: LOADING not in line, self.lines)
+        useful = [line for line in before if not INFORMATION.match(line)]
+        return tuple(useful[-SEARCH_LINES:])
+
+    @cached_property
+    def told_of_abort(self) -> str:
+        """What it said, in lower case, when it ended itself: the place in its source, and the backtrace."""
+        return "\n".join(line for line in self.lines if ABORT.match(line) or BACKTRACE.match(line)).lower()
+
+    @cached_property
     def text(self) -> str:
-        """Those lines in lower case."""
+        """The lines that can hold the cause, in lower case."""
         return "\n".join(self.told).lower()
 
     @property

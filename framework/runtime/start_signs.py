@@ -8,16 +8,22 @@ from __future__ import annotations
 import re
 
 from framework.engines.args import values_of
-from framework.engines.spec_args import MTP_TYPES, TYPE_FLAG, drafter, needs_drafter, spec_types
+from framework.engines.spec_args import TYPE_FLAG, drafter, spec_types
 from framework.runtime.allocation import too_large_tensor, was_short_of_memory
 from framework.runtime.remote_devices import missing_servers
-from framework.runtime.start_end import TAIL_LINES, StartEnd
+from framework.runtime.start_end import StartEnd
 from framework.values.plan import LaunchPlan
+from framework.values.speculation import MTP_TYPES, needs_drafter
 
+# The parser says nothing in front of these words; a time and a level may stand there.
+SAID = r"^(?:\d[\d.]* [A-Z] )?(?:error: *)?"
 FLAG = re.compile(
-    r"(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)", re.IGNORECASE
+    rf"{SAID}(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)",
+    re.IGNORECASE,
 )
-VARIABLE = re.compile(r"error while handling environment variable [\"'](\w{1,100})[\"']", re.IGNORECASE)
+VARIABLE = re.compile(
+    rf"{SAID}error while handling environment variable [\"'](\w{{1,100}})[\"']", re.IGNORECASE
+)
 ARCHITECTURE = re.compile(r"unknown model architecture: '([^']{0,100})'")
 NO_TENSOR_SPLIT = "split_mode_tensor not implemented"
 V_CACHE_NEEDS_FLASH = "v cache quantization requires flash_attn"
@@ -74,10 +80,11 @@ def rejected_variable(end: StartEnd) -> str | None:
 
 
 def _rejected(end: StartEnd, pattern: re.Pattern[str]) -> str | None:
-    if end.outcome != "exited" or not end.exit_code:
+    """What was refused. A parser that refuses something ends by itself, before any model file is read."""
+    if end.outcome != "exited" or not end.exit_code or end.is_hard:
         return None
-    found = pattern.search("\n".join(end.lines[-TAIL_LINES:]))
-    return found.group(1) if found else None
+    found = (pattern.match(line) for line in end.told_of_line)
+    return next((match.group(1) for match in found if match), None)
 
 
 def port_was_taken(end: StartEnd) -> bool:
@@ -94,10 +101,10 @@ def unknown_architecture(end: StartEnd) -> str | None:
 
 
 def aborted_at_split(end: StartEnd) -> bool:
-    """Whether it died because its tensors cannot be divided (06 §12.3). Only a backtrace may say so."""
+    """Whether it died because its tensors cannot be divided (06 §12.3). Only its abort may say so."""
     if not end.is_hard and end.exit_code != ABORTED:
         return False
-    text = "\n".join(end.lines).lower()
+    text = end.told_of_abort
     return "split_axis" in text and ("ggml_assert" in text or "ggml_abort" in text)
 
 

@@ -172,8 +172,9 @@ class Starting:
     async def _plan(self, instance: Instance, gone: frozenset[str], most: Mapping[str, int]) -> None:
         seeker = self._seeker(instance)
         seeker.gone, seeker.ceilings = gone, most
-        instance.plan = await self._shop.admission.admit(seeker)
-        self._voice.planned(instance.plan)
+        instance.plan = plan = await self._shop.admission.admit(seeker)
+        instance.withheld = instance.withheld.for_engine(plan.engine.file)
+        self._voice.planned(plan)
 
     async def _careful(self, instance: Instance, step: Coroutine[Any, Any, None]) -> Failure | None:
         """Run a step before the process; every way it can go wrong as a failure."""

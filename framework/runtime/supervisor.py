@@ -12,6 +12,7 @@ from typing import Literal
 from framework.runtime import refusals
 from framework.runtime.demotion import Demotion
 from framework.runtime.ending import Stop
+from framework.runtime.eta import eta_s
 from framework.runtime.generations import Generations
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
@@ -185,8 +186,8 @@ class Supervisor:
         if not ready or self._shop.shutting_down:
             return None
         last = self._last_replica.get(key)
-        withheld = self.demotion.withheld(self.request).drafting
-        best = best_replica(ready, last, spares_drafting=withheld is not None)
+        spares = self.demotion.drafting(self.request) is not None
+        best = best_replica(ready, last, spares_drafting=spares)
         self._last_replica[key] = best.replica
         return best.lease()
 
@@ -259,16 +260,7 @@ class Supervisor:
         return next((i.last_error for i in self._current() if i.last_error), None)
 
     def _eta_s(self) -> float | None:
-        """Rest of a download, or of a load from the time the last one took; None when nothing is known."""
-        for replica in self.replicas:
-            current = replica.current
-            if current is not None and current.state is State.FETCHING:
-                return current.fetched.eta_s if current.fetched is not None else None
-            if current is not None and current.state is State.STARTING and replica.load_s:
-                return max(0.0, replica.load_s - current.seconds_in_state)
-            if current is not None and current.state is State.PLANNING:
-                return self._shop.admission.eta_s(current.name)
-        return None
+        return eta_s(self.replicas, self._shop.admission)
 
     # Time
 
@@ -290,6 +282,17 @@ class Supervisor:
         if instance is None or instance.state is not State.FAILED or replica.failure.was_refused:
             return False
         return files_identity(self.request, instance.plan) == replica.failure.files
+
+    def drafting_instances(self) -> list[Instance]:
+        """Serving instances that guess tokens ahead."""
+        return [instance for instance in self._serving() if instance.is_drafting]
+
+    def verdict(self) -> Reason | None:
+        """Why drafting is to end, where it is judged and a loss."""
+        if self.request.live.yield_watch == "off":
+            return None
+        found = (instance.meter.drafting for instance in self.drafting_instances())
+        return self.watch.verdict([by for by in found if by is not None])
 
     @property
     def has_waiting(self) -> bool:
@@ -381,7 +384,7 @@ class Supervisor:
             removed=self.removed,
             going=any(replica.going for replica in self.replicas),
             stopped_by_command=self.stopped_by_command,
-            spec_yield=self.watch.seen(judges=self.request.live.yield_watch != "off"),
+            spec_yield=self.watch.seen(self.verdict()),
         )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from framework.engines.child_env import INSTANCE_MARK
+from framework.manifest.environment import INSTANCE_MARK
 
 # SIGKILL takes effect at once, unless a driver call holds the process; the start does not wait for that.
 GONE_WAIT_S = 5.0

@@ -7,8 +7,9 @@ runtime.fleet, twice a second for every model.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from framework.runtime.instance import Instance
-from framework.runtime.replica import Replica
 from framework.runtime.supervisor import Supervisor
 from framework.telemetry.events import EventLog
 from framework.values.reason import Reason
@@ -16,54 +17,74 @@ from framework.values.reason import Reason
 UNPROFITABLE = "speculation_unprofitable"
 ENDED = "speculation does not pay"
 AGAIN = "speculation is tried again"
+# A restart may be refused, for want of a file or of memory; the instance serves on, each try is an event.
+RETRY_S = 300.0
 
 
-def care(model: Supervisor, events: EventLog, now_s: float) -> None:
-    """Mark the model where its drafting is a loss, and restart what runs otherwise than it should by now."""
-    if model.removed or model.stopped_by_command:
-        return
-    if model.request.live.yield_watch != "switch-off":
-        model.demotion.keep_drafting()
-    elif (verdict := model.watch.verdict()) is not None:
-        _judge(model, verdict, events, now_s)
-    wanted = model.demotion.withheld(model.request).drafting
-    for replica in model.replicas:
-        instance = replica.current
-        if instance is None or not _is_quiet(model, replica, instance, now_s):
-            continue
-        if _is(wanted) and instance.withheld.drafting is None and instance.is_drafting:
-            replica.replace(ENDED, unconditional=True)
-        elif _is(instance.withheld.drafting) and wanted is None:
-            replica.replace(AGAIN, unconditional=True)
+@dataclass
+class YieldCare:
+    """What was tried lately, by name of the instance that was to be replaced."""
+
+    events: EventLog
+    _tried_at_s: dict[str, float] = field(default_factory=dict)
+
+    def look(self, model: Supervisor, now_s: float) -> None:
+        """Mark the model where its drafting is a loss, and restart what runs otherwise than it should by now.
+
+        One replica at a time: the others serve (07 §1.1).
+        """
+        if model.removed or model.stopped_by_command:
+            return
+        self._judge(model, now_s)
+        if any(replica.busy for replica in model.replicas):
+            return
+        wanted = model.demotion.drafting(model.request)
+        for replica in model.replicas:
+            instance = replica.current
+            if instance is None or not self._is_quiet(model, instance, now_s):
+                continue
+            has = instance.withheld.drafting
+            cause = ""
+            if _is_of_yield(wanted) and has is None and instance.is_drafting:
+                cause = ENDED
+            elif _is_of_yield(has) and wanted is None:
+                cause = AGAIN
+            if cause:
+                self._tried_at_s[instance.name] = now_s
+                replica.replace(cause, unconditional=True)
+                return
+
+    def _judge(self, model: Supervisor, now_s: float) -> None:
+        """Keep drafting from the model for now, and say so once. What runs goes on until it is quiet."""
+        if model.request.live.yield_watch != "switch-off":
+            model.demotion.keep_drafting()
+            return
+        verdict = model.verdict()
+        if verdict is None or model.demotion.drafting(model.request) is not None:
+            return
+        for instance in model.drafting_instances():
+            by = instance.meter.drafting
+            if by is None or by.running != verdict.evidence["running"]:
+                continue
+            model.demotion.does_not_pay(instance, verdict, for_s=model.watch.limits.again_after_s)
+            model.watch.judged(by, now_s)
+            self._say(model, instance, verdict, by.running)
+            return
+
+    def _say(self, model: Supervisor, instance: Instance, verdict: Reason, running: str) -> None:
+        data = {"instance": instance.name, "from": running}
+        name, replica = model.request.id, instance.replica
+        self.events.record("demoted", verdict.message, model=name, replica=replica, reason=verdict, data=data)
+
+    def _is_quiet(self, model: Supervisor, instance: Instance, now_s: float) -> bool:
+        """Whether a restart would cut no answer and keep nobody waiting who is here already."""
+        if not instance.serving or instance.leases or model.has_waiting:
+            return False
+        tried = {name: at for name, at in self._tried_at_s.items() if now_s - at < RETRY_S}
+        self._tried_at_s = tried
+        quiet_s = now_s - instance.idle_since_s
+        return quiet_s >= model.watch.limits.quiet_s and instance.name not in tried
 
 
-def _judge(model: Supervisor, verdict: Reason, events: EventLog, now_s: float) -> None:
-    """Keep drafting from the model for now. What runs goes on until it is quiet."""
-    for replica in model.replicas:
-        instance = replica.current
-        by = instance.meter.drafting if instance is not None and instance.serving else None
-        if instance is None or by is None or by.running != verdict.evidence["running"]:
-            continue
-        model.demotion.does_not_pay(instance, verdict, for_s=model.watch.limits.again_after_s)
-        model.watch.judged(by, now_s)
-        data = {"instance": instance.name, "from": by.running}
-        events.record(
-            "demoted",
-            verdict.message,
-            model=model.request.id,
-            replica=replica.index,
-            reason=verdict,
-            data=data,
-        )
-        return
-
-
-def _is(reason: Reason | None) -> bool:
+def _is_of_yield(reason: Reason | None) -> bool:
     return reason is not None and reason.code == UNPROFITABLE
-
-
-def _is_quiet(model: Supervisor, replica: Replica, instance: Instance, now_s: float) -> bool:
-    """Whether a restart would cut no answer and keep nobody waiting who is here already."""
-    if replica.busy or not instance.serving or instance.leases or model.has_waiting:
-        return False
-    return now_s - instance.idle_since_s >= model.watch.limits.quiet_s

@@ -32,6 +32,9 @@ WARNINGS = frozenset(
 )
 # On a terminal these drown what a person looks for; pages and `paddock events` show them all.
 DETAILS = frozenset({"state", "attempt", "planned"})
+PLANNED = "planned"
+# A model is planned again at every start, and waits longer than a log should repeat itself.
+REMEMBERED_WARNINGS = 64
 
 
 def utc_now() -> datetime:
@@ -48,6 +51,7 @@ class EventLog:
         self._next_id = 1
         self._by_model: dict[str | None, deque[Event]] = {}
         self._subscribers: set[asyncio.Queue[Event | None]] = set()
+        self._warned: dict[str | None, deque[str]] = {}
 
     def record(
         self,
@@ -63,8 +67,8 @@ class EventLog:
         event = Event(self._next_id, self._now(), kind, message, model, replica, reason, dict(data or {}))
         self._next_id += 1
         self._by_model.setdefault(model, deque(maxlen=EVENTS_PER_MODEL)).append(event)
-        level = _level(event)
-        log.log(level, "%s%s: %s", f"{model}: " if model else "", kind, message)
+        code = f" [{reason.code}]" if reason is not None else ""
+        log.log(self._level(event), "%s%s: %s%s", f"{model}: " if model else "", kind, message, code)
         for queue in tuple(self._subscribers):
             _offer(queue, event)
         self._changes.mark()
@@ -95,6 +99,17 @@ class EventLog:
             if (before is None or event.id < before) and kind in (None, event.kind):
                 found.append(event)
         return found[::-1]
+
+    def _level(self, event: Event) -> int:
+        """What a plan does not grant is logged the first time that it is said of the model."""
+        is_granted = event.reason is None or event.reason.severity == "info"
+        if event.kind != PLANNED or is_granted:
+            return _level(event)
+        told = self._warned.setdefault(event.model, deque(maxlen=REMEMBERED_WARNINGS))
+        if event.message in told:
+            return logging.DEBUG
+        told.append(event.message)
+        return max(_level(event), logging.WARNING)
 
     def close(self) -> None:
         """End all subscriptions: the manager ends."""

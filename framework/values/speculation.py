@@ -1,7 +1,9 @@
-"""What a decision about speculation is made of (05 §0, §3). Values only; made by runtime.planner."""
+"""What a decision about speculation is made of (05 §0, §3), and what its types are. Values only; made by
+runtime.planner."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +13,11 @@ from framework.values.reason import Reason
 from framework.values.request import SpecPolicy
 
 DrafterKind = Literal["mtp", "eagle3", "dflash", "plain"]
+# Types of a head, and those that a separate model drafts as builds before the renaming call them (14 §2);
+# since then all of both begin alike.
+MTP_TYPES = frozenset({"mtp", "draft-mtp"})
+DRAFT_MODEL_TYPES = frozenset({"draft", "eagle3", "dflash"})
+DRAFT_PREFIX = "draft-"
 
 
 @dataclass(frozen=True)
@@ -52,3 +59,17 @@ class SpecInputs:
     is_native: bool = False
     withheld: Reason | None = None
     """Why drafting is switched off for now (05 §11.4)."""
+
+
+def drafts_by_model(running: str | None) -> bool:
+    """Whether one of the types, separated by commas, has a head or another model draft; n-grams have none."""
+    names = [part.strip() for part in (running or "").split(",")]
+    return not MTP_TYPES.isdisjoint(names) or needs_drafter(names)
+
+
+def needs_drafter(types: Iterable[str]) -> bool:
+    """Whether one of the types has a separate model draft; that of a head only may."""
+    return any(
+        name in DRAFT_MODEL_TYPES or (name.startswith(DRAFT_PREFIX) and name not in MTP_TYPES)
+        for name in types
+    )

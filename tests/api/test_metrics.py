@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.api.metrics import metrics_text
+from framework.dashboard.pages.instance_facts import reasons_of
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.plan import LaunchResult, SpecDecision
-from framework.values.reason import Reason
+from framework.values.pool import WaitingView
+from framework.values.reason import Failure, Reason
 from framework.values.spec_yield import SpecTotals, SpecYield, SpeedAt
 from tests.api import samples
 from tests.api.world import make_world
@@ -49,6 +51,60 @@ def test_each_reason_of_an_instance_is_a_label() -> None:
 def test_a_reason_counts_wherever_it_was_given(changes: dict[str, object]) -> None:
     text = metrics_text([samples.model("chat", samples.instance(**changes))])
     assert 'paddock_fallback{model="chat",replica="0",reason="speculation_unprofitable"} 1\n' in text
+
+
+FOUND = Reason("found_it", "It was found.", "Nothing.", "warning")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"plan": samples.plan(reasons=(FOUND,))}, id="of the plan"),
+        pytest.param({"plan": samples.plan(spec=SpecDecision("auto", "none", notes=(FOUND,)))}, id="note"),
+        pytest.param({"plan": samples.plan(spec=SpecDecision("auto", "none", reason=FOUND))}, id="fallback"),
+        pytest.param({"result": LaunchResult("ready", degradations=(FOUND,))}, id="given up"),
+        pytest.param({"result": LaunchResult("ready", speculation_reason=FOUND)}, id="does not draft"),
+        pytest.param({"last_error": FOUND}, id="last error"),
+        pytest.param(
+            {"state": State.FAILED, "result": LaunchResult("failed", failure=Failure(FOUND))}, id="failure"
+        ),
+        pytest.param(
+            {"state": State.BACKOFF, "result": LaunchResult("failed", degradations=(FOUND,))},
+            id="given up in vain",
+        ),
+    ],
+)
+def test_what_the_page_of_a_model_shows_as_a_reason_is_a_label(changes: dict[str, object]) -> None:
+    instance = samples.instance(**changes)
+    shown = {reason.code for reason in reasons_of(instance)}
+    assert FOUND.code in shown
+    assert labels(metrics_text([samples.model("chat", instance)])) == shown
+
+
+def test_a_loss_that_is_only_reported_is_a_label() -> None:
+    view = replace(samples.model("chat", samples.instance()), spec_yield=SpecYield((SPEED,), SLOW, 20))
+    assert SLOW.code in labels(metrics_text([view]))
+
+
+def test_what_a_replica_waits_for_is_a_label() -> None:
+    waits = samples.pool(waiting=(WaitingView("chat", 0, 1, 0, 9.0, None, FOUND),))
+    assert labels(metrics_text([], [waits])) == {FOUND.code}
+
+
+def labels(text: str) -> set[str]:
+    """Codes of all reasons."""
+    return set(re.findall(r'^paddock_fallback\{.*reason="([a-z_]+)"\} 1$', text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("state", [State.STARTING, State.READY, State.FAILED])
+def test_no_series_is_there_twice_while_a_replica_is_replaced(state: State) -> None:
+    serving = samples.instance(speculation=SpecTotals(requests=3))
+    incoming = replace(serving, instance="chat.0@4", generation=4, state=state, speculation=SpecTotals())
+    text = metrics_text([replace(measured(serving, incoming), spec_yield=SpecYield((SPEED, SPEED)))])
+    names = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(names) == len(set(names))
+    assert sum(name.startswith("paddock_speculation_info") for name in names) == 1
+    assert 'paddock_speculation_requests_total{model="chat",replica="0"} 3\n' in text
 
 
 def test_a_stopped_instance_has_no_fallback_of_its_last_start() -> None:
@@ -104,3 +160,8 @@ async def test_nobody_else_may_read_it() -> None:
     async with make_world().client() as client:
         response = await client.get("/metrics", headers={"Authorization": "Bearer wrong"})
     assert response.status_code == 401
+
+
+def test_what_is_not_loaded_has_no_words_about_speculation() -> None:
+    stopped = samples.instance(state=State.STOPPED)
+    assert "speculation_info" not in metrics_text([samples.model("chat", stopped, state=State.STOPPED)])

@@ -76,6 +76,30 @@ def test_a_policy_that_does_not_draft_is_timed_once(
     assert [row["baseline_tokens_per_s"] for row in document["workloads"]] == [100.0, 100.0]
 
 
+def test_a_policy_that_does_not_draft_leaves_nothing_to_compare_and_says_so(
+    paddock: Paddock, declare: Path, fake_engine: MakeFake
+) -> None:
+    write_manifest(declare, fake_engine(**GAINS).path, mode="off")
+    assert "there is nothing to compare" in paddock("bench", "tiny", *QUICK).out
+
+
+def test_too_few_tokens_make_no_speed_up_and_no_baseline(
+    paddock: Paddock, declare: Path, fake_engine: MakeFake
+) -> None:
+    write_manifest(declare, fake_engine(**{**GAINS, "tokens": 4}).path)
+    ended = paddock("bench", "tiny", "--requests", "1", "--tokens", "4")
+    assert "too few tokens" in ended.out
+    assert not list((declare / "state").glob("speeds/*"))
+
+
+def test_where_nothing_was_drafted_there_is_no_speed_up(
+    paddock: Paddock, declare: Path, fake_engine: MakeFake
+) -> None:
+    write_manifest(declare, fake_engine(**{**GAINS, "drafted": 0, "accepted": 0}).path)
+    row = paddock("bench", "tiny", *QUICK, "--json").json["workloads"][0]
+    assert (row["speedup"], row["no_speedup"]) == (None, "nothing was drafted")
+
+
 def test_beside_a_running_server_it_refuses(paddock: Paddock, declare: Path) -> None:
     (declare / "state").mkdir(mode=0o700)
     with state_dir.hold(declare / "state"):

@@ -78,5 +78,5 @@ def test_load_for_which_nobody_makes_room_ends_with_1_the_reason_and_the_remedy(
     server.world.fleet.shown = (waits(NO_ROOM),)
     ended = paddock("load", "chat")
     assert ended.code == 1
-    assert f"paddock: load of chat failed: {NO_ROOM.message} {NO_ROOM.remedy}\n" in ended.err
+    assert f"paddock: load of chat failed: {NO_ROOM.message} {NO_ROOM.remedy} [does_not_fit]\n" in ended.err
     assert "stays in the queue" in ended.err

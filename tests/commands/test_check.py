@@ -98,7 +98,7 @@ def test_schema_is_printed_without_a_manifest(paddock: Paddock, tmp_path: Path) 
 def test_missing_manifest_is_named_once_and_has_no_excerpt(paddock: Paddock, place: Path) -> None:
     lines = paddock("check", "--manifest", "gone.toml").out.splitlines()
     assert lines == [
-        "gone.toml:1:1: error: the file does not exist",
+        "gone.toml:1:1: error: the file does not exist [file_missing]",
         "",
         "gone.toml: 1 error, 0 warnings",
     ]
@@ -113,7 +113,7 @@ def test_what_is_no_file_is_refused_without_reading_it(
     make(place / "other.toml")
     ended = paddock("check") if included else paddock("check", "--manifest", "other.toml")
     assert ended.code == 2
-    assert "other.toml:1:1: error: the file is not a regular file\n\n" in ended.out
+    assert "other.toml:1:1: error: the file is not a regular file [not_a_file]\n\n" in ended.out
 
 
 def test_excerpt_is_of_what_was_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

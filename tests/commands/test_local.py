@@ -13,6 +13,7 @@ from framework.commands.doctor import port_fault
 from framework.values.manifest import Listener
 from tests.commands.conftest import Paddock
 from tests.conftest import MakeFake
+from tests.models.test_companions import model as write_model
 
 REFUSED_MODEL = '\n[models.gone]\nsource = "gone.gguf"\n'
 
@@ -85,6 +86,17 @@ def test_plan_of_one_model_leaves_the_others_out(paddock: Paddock, engine: Path,
     ended = paddock("plan", "tiny", "--json")
     assert ended.code == 0
     assert [instance["model"] for instance in ended.json["instances"]] == ["tiny"]
+
+
+def test_plan_of_one_model_is_silent_about_the_engines_of_others(
+    paddock: Paddock, engine: Path, place: Path
+) -> None:
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('\n[engines.broken]\nbinary = "/nowhere/llama-server"\n')
+    assert "/nowhere/llama-server" in paddock("plan").out
+    one = paddock("plan", "tiny")
+    assert (one.code, "/nowhere/llama-server" in one.out) == (0, False)
+    assert paddock("plan", "tiny", "--json").json["reasons"] == []
 
 
 def test_plan_with_a_refused_model_ends_with_1(paddock: Paddock, engine: Path, place: Path) -> None:
@@ -222,6 +234,29 @@ def test_doctor_names_what_is_wrong_and_how_to_fix_it(
     assert reason["code"] == code
     assert reason["remedy"]
     assert "FAULT" in paddock("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("architecture", "code"), [(None, "drafter_missing"), ("llama", "companion_unfit"), ("eagle3", None)]
+)
+def test_doctor_finds_a_drafter_that_is_not_used(
+    paddock: Paddock, place: Path, engine: Path, architecture: str | None, code: str | None
+) -> None:
+    if architecture is not None:
+        write_model(place / "d.gguf", architecture=architecture)
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('\n[speculation.pair]\nmode = "eagle3"\ndraft = "d.gguf"\n')
+        manifest.write('[models.with-drafter]\nsource = "tiny.gguf"\nspeculation = "pair"\n')
+    fault = faults(paddock("doctor", "--json").json).get("model with-drafter: drafter")
+    assert (fault and fault["code"]) == code
+
+
+def test_doctor_knows_of_warnings_of_the_manifest(paddock: Paddock, place: Path, engine: Path) -> None:
+    with (place / "serve.toml").open("a") as manifest:
+        manifest.write('\n[speculation.odd]\nmode = "fastest"\n')
+    out = paddock("doctor").out
+    assert "note  manifest" in out
+    assert "fastest" in out
 
 
 def test_doctor_finds_an_engine_that_does_not_start(paddock: Paddock, place: Path) -> None:

@@ -23,7 +23,7 @@ def test_status_shows_the_memory_of_pools(paddock: Paddock, server: Running) -> 
 def test_status_shows_who_waits_for_memory_and_why(paddock: Paddock, server: Running) -> None:
     out = paddock("status").out
     assert "big replica 1: number 1 in pool default, with 3 requests, waiting for 2 s; for how long" in out
-    assert "for how long is not known yet\n  chat holds it.\n    → Wait." in out
+    assert "for how long is not known yet\n  chat holds it. [waiting_for_memory]\n    → Wait." in out
 
 
 def test_a_pool_without_devices_or_a_queue_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,6 +150,12 @@ def test_logs_prints_the_last_lines(paddock: Paddock, server: Running) -> None:
     assert (ended.code, ended.out) == (0, "two [red]\nthree\n")
 
 
+def test_logs_of_a_model_that_was_not_started_say_so(paddock: Paddock, server: Running) -> None:
+    ended = paddock("logs", "chat")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith("chat: its engine has written nothing")
+
+
 def test_a_line_of_a_log_stays_one_line(paddock: Paddock, server: Running) -> None:
     server.world.fleet.logs["chat", 0] = OneLine("a\u2028b\x85c\x0cd")
     assert paddock("logs", "chat").out == "a\\u2028b\\x85c\\x0cd\n"
@@ -231,7 +237,7 @@ def test_events_are_printed_oldest_first(paddock: Paddock, server: Running) -> N
     server.record("refused", "no\x1b", reason=samples.REASON)
     lines = paddock("events").out.splitlines()
     assert lines[0].endswith("ready             chat: up")
-    assert lines[1].endswith("refused           no\\x1b")
+    assert lines[1].endswith("refused           no\\x1b [context_lowered]")
     assert lines[2] == "  → Free memory."
 
 
@@ -313,7 +319,10 @@ def test_load_waits_until_the_model_is_ready(paddock: Paddock, server: Running) 
     become(server, "chat", State.STARTING, result=None)
     when(server, "load", lambda: become(server, "chat", State.READY))
     ended = paddock("load", "chat")
-    assert (ended.code, ended.out) == (0, "chat: ready\n")
+    assert ended.code == 0
+    # With what it was granted less than was asked for.
+    assert ended.out.startswith("chat: ready\nchat: Less than asked.")
+    assert "→ Free memory." in ended.out
 
 
 def test_load_that_fails_ends_with_1_and_says_what_to_do(paddock: Paddock, server: Running) -> None:

@@ -65,6 +65,52 @@ def test_a_process_that_does_not_draft_as_planned_has_a_line(capsys: pytest.Capt
     assert line[:4] == ["chat", "ngram", "ngram-mod", "none"]
 
 
+def test_depth_and_drafter_of_what_does_not_run_are_dashes(capsys: pytest.CaptureFixture[str]) -> None:
+    _, line = lines(capsys, drafting(result=LaunchResult("ready", speculation="none")))
+    assert line[:6] == ["chat", "mtp", "draft-mtp", "none", "-", "-"]
+
+
+def test_depth_and_drafter_stand_there_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    _, line = lines(capsys, drafting(state=State.STARTING, result=None))
+    assert line[:6] == ["chat", "mtp", "draft-mtp", "-", "3", "mtp-a.gguf"]
+
+
+NO_HEAD = Reason("model_not_mtp", "The model has no head. N-grams draft instead.", "Use mode auto.")
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_worth_it"),
+    [
+        pytest.param(SpecDecision("mtp", "default"), True, id="another kind"),
+        pytest.param(SpecDecision("mtp+ngram", "draft-mtp"), True, id="no chain"),
+        pytest.param(SpecDecision("mtp+ngram", "draft-mtp", is_chained=True), False, id="chain"),
+        pytest.param(SpecDecision("ngram", "none"), True, id="nothing"),
+        pytest.param(SpecDecision("auto", "default"), False, id="auto"),
+        pytest.param(SpecDecision("off", "none"), False, id="off"),
+    ],
+)
+def test_what_did_not_come_to_what_was_asked_has_a_line(
+    capsys: pytest.CaptureFixture[str], spec: SpecDecision, is_worth_it: bool
+) -> None:
+    assert bool(lines(capsys, samples.model("chat", instance(spec)))) is is_worth_it
+
+
+def test_a_note_is_told_where_another_thing_drafts_than_was_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for asked in ("mtp", "auto"):
+        view = samples.model("chat", instance(SpecDecision(asked, "default", notes=(NO_HEAD,))))
+        status.print_reasons(model_json(view))
+        assert ("N-grams draft instead." in capsys.readouterr().out) is (asked == "mtp")
+
+
+def test_a_drafter_of_ones_own_arguments_is_shown_while_it_drafts(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = SpecDecision(None, "user", drafter="/m/d.gguf")
+    ended = LaunchResult("ready", speculation="draft-simple")
+    _, line = lines(capsys, samples.model("chat", instance(spec, result=ended)))
+    assert line[:6] == ["chat", "engine_args", "user", "draft-simple", "-", "d.gguf"]
+
+
 def test_ones_own_arguments_are_named_as_who_asked(capsys: pytest.CaptureFixture[str]) -> None:
     ended = LaunchResult("ready", speculation="ngram-cache")
     _, line = lines(capsys, samples.model("chat", instance(SpecDecision(None, "user"), result=ended)))
@@ -82,7 +128,7 @@ def test_status_gives_the_reason_of_the_plan_and_the_verdict_of_the_watch(
     view = replace(samples.model("chat", instance(spec)), spec_yield=SpecYield(SPEEDS, SLOWER, 20))
     status.print_reasons(model_json(view))
     out = capsys.readouterr().out
-    assert "chat: There is no drafter.\n  → Name one." in out
+    assert "chat: There is no drafter. [drafter_not_found]\n  → Name one." in out
     assert "chat: Drafting is slower." in out
 
 

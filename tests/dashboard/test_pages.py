@@ -270,3 +270,10 @@ async def test_a_page_is_no_answer_to_other_methods() -> None:
     async with browser(system()) as client:
         answer: httpx.Response = await client.delete("/events")
     assert answer.status_code == 405
+
+
+async def test_a_model_that_is_not_loaded_has_nothing_that_could_differ() -> None:
+    async with browser(make_system(samples.model("idle", State.STOPPED))) as client:
+        text = (await page(client, "/models/idle")).one("main").text
+    assert "Not loaded: what differs from what was asked is told once it is." in text
+    assert "what was asked for is what there is" not in text

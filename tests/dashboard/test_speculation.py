@@ -24,6 +24,7 @@ from framework.values.plan import SpecDecision
 from framework.values.reason import Reason
 from framework.values.request import ModelSource, SpecPolicy
 from framework.values.spec_yield import SpecTotals
+from framework.values.units_text import UNKNOWN
 from tests.dashboard import samples, spec_samples
 from tests.dashboard.client import browser, page
 from tests.dashboard.fake_system import make_system
@@ -140,6 +141,25 @@ def test_a_stopped_model_keeps_what_was_measured() -> None:
     view = replace(samples.model("idle", State.STOPPED), spec_yield=measured(speed()))
     assert card(view).speeds.rows[0].speedup == "1.84×"
     assert standing(view).text == "Not loaded, so there is nothing to judge."
+
+
+def test_of_a_model_that_is_not_loaded_nothing_is_accepted() -> None:
+    view = model()
+    assert row(view).acceptance == "65 %"
+    stopped = replace(view.instances[0], state=State.STOPPED)
+    assert row(replace(view, instances=(stopped,))).acceptance == UNKNOWN
+
+
+def test_ones_own_arguments_ask_before_anything_is_loaded_too() -> None:
+    idle = samples.model("idle", State.STOPPED)
+    view = replace(idle, request=replace(idle.request, extra_args=("--spec-type", "ngram-cache")))
+    assert row(view).asked == "as engine_args say"
+
+
+def test_a_drafter_of_ones_own_arguments_is_told_while_it_drafts() -> None:
+    spec = SpecDecision(None, "user", drafter="/m/d.gguf")
+    view = model(spec=spec, policy=SpecPolicy(), running="draft-simple")
+    assert facts(view)["Drafter"] == "d.gguf"
 
 
 def test_each_replica_has_its_own_part() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -14,12 +15,14 @@ import pytest
 
 from framework.runtime.decode_probe import can_decode
 from framework.runtime.ladder import Climb
+from framework.runtime.launch import Running
 from framework.values.engine import EngineBinary
 from framework.values.plan import LaunchPlan, Placement, Section, SpecDecision
 from tests.engines.requests import real_caps
 from tests.support.climbs import Climbs, Coveted, engine_at, launch_of
 from tests.support.launch_plans import a_plan
 from tests.support.model_files import write_tiny_gguf
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.engine
 
@@ -213,9 +216,9 @@ async def test_the_first_tokens_tell_whether_an_engine_can_generate(
 ) -> None:
     running = (await climbs.climb(plan_for(engine, smollm2))).running
     assert running is not None
-    assert await can_decode(climbs.client, running)
+    assert await can_decode(climbs.client, running, left_s=60.0)
     os.kill(running.child.pid, signal.SIGKILL)
-    assert not await can_decode(climbs.client, running)
+    assert not await can_decode(climbs.client, running, left_s=60.0)
 
 
 async def test_a_flag_of_ours_with_a_value_that_it_refuses_is_dropped(
@@ -255,6 +258,34 @@ async def test_an_engine_that_somebody_ends_is_not_started_again(
     climb = await climbs.climb(plan_for(engine, smollm2, ("spec", *HEAD)))
     assert failure(climb) == "terminated"
     assert climbs.rungs == ["S"]
+
+
+async def test_an_illegal_instruction_while_it_loads_is_tried_once(
+    climbs: Climbs, engine: EngineBinary, smollm2: Path
+) -> None:
+    killing: list[asyncio.Task[None]] = []
+
+    async def kill(running: Running) -> None:
+        loads = "llama_model_loader: loaded meta data"
+        await eventually(lambda: any(loads in line.text for line in climbs.site.log.last(99)), what="a load")
+        os.kill(running.child.pid, signal.SIGILL)
+
+    climbs.after_spawn = lambda running: killing.append(asyncio.create_task(kill(running)))
+    climb = await climbs.climb(plan_for(engine, smollm2, ("spec", *HEAD)))
+    await asyncio.gather(*killing)
+    assert failure(climb) == "cpu_unsupported"
+    assert climbs.attempts[0].exit_code == -signal.SIGILL
+    assert climbs.rungs == ["S"]
+
+
+async def test_a_drafter_that_a_variable_names_is_left_out_too(
+    climbs: Climbs, engine: EngineBinary, smollm2: Path, tmp_path: Path
+) -> None:
+    named = {**NO_GPU, "LLAMA_ARG_SPEC_DRAFT_MODEL": str(tmp_path / "gone.gguf")}
+    drafts = ("spec", "--spec-type", "draft-simple")
+    climb = await climbs.climb(plan_for(engine, smollm2, drafts, variables=named))
+    assert climb.result.outcome == "ready"
+    assert climbs.rungs == ["S", "R4"]
 
 
 async def test_a_port_that_is_taken_is_changed(engine: EngineBinary, smollm2: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from framework.engines import args
+from framework.engines.spec_args import owns_speculation
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ def test_context(extra: list[str], expected: int) -> None:
 @pytest.mark.parametrize(
     ("reader", "owner", "other"),
     [
-        pytest.param(args.owns_speculation, ["--spec-default"], ["--spec-draft-n-max", "2"], id="spec"),
+        pytest.param(owns_speculation, ["--spec-default"], ["--spec-draft-n-max", "2"], id="spec"),
         pytest.param(args.names_hub_repo, ["-hfd", "a/b"], ["-md", "x.gguf"], id="hub"),
     ],
 )

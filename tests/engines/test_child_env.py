@@ -75,12 +75,18 @@ def test_types_of_speculation_never_come_by_variable() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "kept"),
-    [((), False), (("--spec-default",), True), (("--spec-type", "draft-simple"), True)],
-    ids=["off", "default", "drafting"],
+    [
+        pytest.param((), False, id="off"),
+        pytest.param(("--spec-default",), False, id="default"),
+        pytest.param(("--spec-type", "ngram-mod"), False, id="n-grams"),
+        pytest.param(("--spec-type", "draft-simple"), True, id="drafting"),
+        pytest.param(("--spec-type", "ngram-mod,mtp"), True, id="chained"),
+    ],
 )
-def test_a_drafter_comes_by_variable_only_beside_a_type(tokens: tuple[str, ...], kept: bool) -> None:
-    """Some builds take its type from its file, which would draft where nothing should."""
+def test_a_drafter_comes_by_variable_only_beside_a_type_for_it(tokens: tuple[str, ...], kept: bool) -> None:
+    """Some builds load it for nothing, others take its type from its file, and draft where nothing should."""
     env = {"LLAMA_ARG_SPEC_DRAFT_MODEL": "/m/d.gguf", "LLAMA_ARG_SPEC_DRAFT_HF_REPO": "o/r"}
+    env |= {"LLAMA_ARG_MODEL_DRAFT": "/m/d.gguf", "LLAMA_ARG_HFD_REPO": "o/r"}
     found = child_environment(a_request(env=env), {}, NO_LIBRARIES, (Section("spec", tokens),))
     assert found == (env if kept else {})
 

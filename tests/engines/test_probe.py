@@ -180,3 +180,19 @@ async def test_the_real_engine_answers_conclusively(real: EngineBinary) -> None:
     assert (caps.conclusive, caps.fault) == (True, "")
     assert caps.version != "unknown"
     assert {"--model", "--port", "--parallel", "--ctx-size", "--metrics"} <= caps.flags
+
+
+async def test_a_help_text_that_no_engine_has_is_not_read_in_part(tmp_path: Path) -> None:
+    body = f"echo '{GOOD}'; head -c 300000 /dev/zero | tr '\\0' x"
+    caps = await probe(program(tmp_path, body), ENV)
+    assert (caps.conclusive, caps.flags, caps.fault) == (
+        False,
+        frozenset(),
+        "has a help text of more than 256 KiB",
+    )
+
+
+async def test_a_version_text_without_end_leaves_the_help_text_to_be_read(tmp_path: Path) -> None:
+    body = f'if [ "$1" = --help ]; then echo "{GOOD}"; else head -c 300000 /dev/zero | tr "\\0" 1; fi'
+    caps = await probe(program(tmp_path, body), ENV)
+    assert (caps.conclusive, caps.version) == (True, "unknown")

@@ -46,6 +46,21 @@ def test_flash_attention_that_is_not_on_cannot_be_switched_off(line: str) -> Non
     assert not rewrites.has_flash_attention(user(line))
 
 
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        ("-c 1 --flash-attn -fa", "-c 1"),
+        ("-fa -ctv q8_0", "-ctv f16"),
+        ("--flash-attn --port 1", "--port 1"),
+    ],
+)
+def test_a_switch_is_taken_away_without_what_follows_it(line: str, changed: str) -> None:
+    assert rewrites.has_flash_attention(user(line), is_switch=True)
+    off = rewrites.without_flash_attention(user(line), is_switch=True)
+    assert line_of(off) == changed
+    assert not rewrites.has_flash_attention(off, is_switch=True)
+
+
 def test_the_last_flag_of_all_sections_decides() -> None:
     ours = Section("flash", ("--flash-attn", "on"))
     assert not rewrites.has_flash_attention((ours, *user("-fa off")))
@@ -119,5 +134,7 @@ TOKENS = st.sampled_from(
 def test_what_was_taken_out_is_out_whatever_the_line(lines: list[list[str]]) -> None:
     sections = tuple(Section("user", tuple(tokens), "user") for tokens in lines)
     assert not rewrites.has_projector(rewrites.text_only(sections), {})
-    assert not rewrites.has_flash_attention(rewrites.without_flash_attention(sections))
+    for is_switch in (False, True):
+        off = rewrites.without_flash_attention(sections, is_switch=is_switch)
+        assert not rewrites.has_flash_attention(off, is_switch=is_switch)
     assert not rewrites.has_quantised_values(rewrites.with_plain_values(sections), {})

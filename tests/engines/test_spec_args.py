@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.engines import spec_args
-from framework.engines.args import owns_speculation
 
 ENV_DRAFTER, ENV_REPO = "LLAMA_ARG_SPEC_DRAFT_MODEL", "LLAMA_ARG_SPEC_DRAFT_HF_REPO"
 
@@ -28,34 +27,6 @@ ENV_DRAFTER, ENV_REPO = "LLAMA_ARG_SPEC_DRAFT_MODEL", "LLAMA_ARG_SPEC_DRAFT_HF_R
 )
 def test_types_add_up(text: str, types: tuple[str, ...]) -> None:
     assert spec_args.spec_types(text.split()) == types
-
-
-@pytest.mark.parametrize(
-    ("text", "is_asked"),
-    [
-        ("--spec-type mtp --spec-default", True),
-        ("--spec-type", False),
-        ("--spec-type ngram-mod,draft-mtp", True),
-        ("--spec-type draft-simple", False),
-        ("", False),
-    ],
-)
-def test_a_head_is_asked_for_by_its_type(text: str, is_asked: bool) -> None:
-    assert spec_args.requests_mtp(text.split()) is is_asked
-
-
-@pytest.mark.parametrize(
-    ("name", "needed"),
-    [
-        ("draft-simple", True),
-        ("draft-dspark", True),
-        ("eagle3", True),
-        ("draft-mtp", False),
-        ("ngram-mod", False),
-    ],
-)
-def test_types_that_need_a_drafter(name: str, needed: bool) -> None:
-    assert spec_args.needs_drafter((name,)) is needed
 
 
 @pytest.mark.parametrize(
@@ -153,7 +124,7 @@ TOKENS = st.sampled_from(
 @given(st.lists(TOKENS))
 def test_nothing_of_speculation_is_left(args: list[str]) -> None:
     left = spec_args.without_speculation(args)
-    assert not owns_speculation(left)
+    assert not spec_args.owns_speculation(left)
     assert spec_args.spec_types(left) == ()
     assert spec_args.drafter(left) is None
 
@@ -163,7 +134,7 @@ def test_nothing_of_speculation_is_left(args: list[str]) -> None:
     st.dictionaries(st.sampled_from([ENV_DRAFTER, ENV_REPO]), st.text()),
 )
 def test_readers_never_fail(args: list[str], env: dict[str, str]) -> None:
-    spec_args.requests_mtp(args)
+    spec_args.spec_types(args)
     spec_args.depth(args, env)
     spec_args.draft_cache_types(args, env)
     spec_args.is_drafter_on_cpu(args, env)

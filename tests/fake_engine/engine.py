@@ -34,9 +34,10 @@ class Slot:
     prompt: int = 0
     decoded: int = 0
 
-    def as_json(self, context: int, speculative: bool) -> dict[str, Any]:
-        """Short until the slot was used once, as the real answer is."""
-        shown: dict[str, Any] = {"id": self.id, "n_ctx": context, "speculative": speculative}
+    def as_json(self, context: int, speculative: bool | None) -> dict[str, Any]:
+        """Short until the slot was used once, as the real one is; `speculative` None leaves the field out."""
+        shown: dict[str, Any] = {"id": self.id, "n_ctx": context}
+        shown |= {} if speculative is None else {"speculative": speculative}
         shown["is_processing"] = self.busy
         if self.task is not None:
             shown |= {"id_task": self.task, "n_prompt_tokens": self.prompt + self.decoded}
@@ -82,7 +83,8 @@ class Engine:
         if path == "/props" and method == "GET":
             return JSON_TYPE, json.dumps(self._props())
         if path == "/slots":
-            shown = [slot.as_json(self.slot_context, self.can_draft) for slot in self.slots]
+            drafting = self.can_draft if self.script.tells_drafting else None
+            shown = [slot.as_json(self.slot_context, drafting) for slot in self.slots]
             return JSON_TYPE, json.dumps(shown)
         if path in ("/models", "/v1/models"):
             model = {"id": self.alias, "object": "model", "owned_by": "llamacpp", "meta": {}}

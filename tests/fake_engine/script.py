@@ -96,6 +96,8 @@ class Script:
     """The model can draft by itself (MTP)."""
     hears: bool = False
     """It takes sound, by `/props`; pictures it takes with a projector."""
+    tells_drafting: bool = True
+    """`/slots` says whether a slot can draft; a build may have no such field."""
     foreign_drafter: bool = False
     """Every drafter has another vocabulary than the model."""
     devices: tuple[str, ...] = ()

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from framework.manifest.spec_modes import ACCEPTED, CANONICAL, MODES_WITH_DRAFTER
+from framework.manifest.spec_modes import (
+    ACCEPTED,
+    CANONICAL,
+    MODES_OF_DRAFTER,
+    MODES_WITH_DRAFTER,
+    TYPES_WITHOUT_MODE,
+)
 from framework.values.request import LiveSettings, ModelSource, SpecPolicy
 from tests.manifest.conftest import Load
 from tests.manifest.reading import MODEL, Reading, read
@@ -44,7 +50,19 @@ def test_an_empty_policy_is_no_policy() -> None:
 @pytest.mark.parametrize("mode", CANONICAL)
 def test_every_mode_is_legal_without_a_drafter(mode: str) -> None:
     reading = policy(f'mode = "{mode}"')
-    assert (reading.request().spec.mode, reading.warnings) == (mode, [])
+    codes = ["draft_missing"] if mode in MODES_OF_DRAFTER else []
+    assert (reading.request().spec.mode, [warning.code for warning in reading.warnings]) == (mode, codes)
+
+
+def test_a_drafter_that_its_mode_needs_is_missed_where_the_mode_is_written() -> None:
+    (warning,) = policy('mode = "draft-eagle3"').warnings
+    assert (warning.path, warning.line, warning.column) == ("speculation.s.mode", 2, 8)
+    assert '"draft-eagle3" needs draft' in warning.message
+
+
+def test_a_drafter_that_is_written_wrongly_is_not_missed_besides() -> None:
+    reading = policy('mode = "draft"\ndraft = 5')
+    assert (reading.only.path, reading.warnings) == ("speculation.s.draft", [])
 
 
 @pytest.mark.parametrize(
@@ -99,6 +117,36 @@ def test_an_unknown_mode_is_a_warning_with_all_spellings_and_runs_as_auto() -> N
     assert reading.request().spec.mode == "auto"
 
 
+@pytest.mark.parametrize(
+    ("mode", "runs_as", "unused"),
+    [
+        ("ngram-mod,draft-simple", "ngram", '"draft-simple" counts'),
+        ("mtp, x, y", "mtp", '"x", "y" count'),
+        ("MTP,ngram,draft,draft", "mtp+ngram", '"draft" counts'),
+    ],
+)
+def test_parts_of_a_list_that_count_for_nothing_are_told(mode: str, runs_as: str, unused: str) -> None:
+    reading = policy(f'mode = "{mode}"')
+    (warning,) = reading.warnings
+    where = (warning.code, warning.path, warning.found)
+    assert where == ("unknown_spec_mode", "speculation.s.mode", f'"{mode}"')
+    assert f'"{mode}" runs as {runs_as}; {unused} for nothing' in warning.message
+    assert reading.request().spec.mode == runs_as
+
+
+@pytest.mark.parametrize("mode", ["ngram-mod,draft-mtp", " ngram , mtp ", "mtp,", "mtp,draft-mtp"])
+def test_a_list_of_which_all_counts_is_fine(mode: str) -> None:
+    assert policy(f'mode = "{mode}"').warnings == []
+
+
+@pytest.mark.parametrize("mode", [*TYPES_WITHOUT_MODE, "ngram-mod,ngram-cache"])
+def test_a_type_that_is_no_mode_is_pointed_to_the_flag(mode: str) -> None:
+    (warning,) = policy(f'mode = "{mode}"').warnings
+    word = mode.rpartition(",")[2]
+    assert f'engine_args = ["--spec-type", "{word}"]' in warning.message
+    assert warning.suggestion == ""
+
+
 @pytest.mark.parametrize("mode", [*MODES_WITH_DRAFTER, "draft-mtp", "default", "no such mode"])
 def test_a_drafter_goes_with_a_mode_that_loads_it(mode: str) -> None:
     assert policy(f'mode = "{mode}"\ndraft = "hf:o/r:Q4_0"').errors == []
@@ -111,13 +159,45 @@ def test_a_drafter_beside_another_mode_is_an_error(mode: str) -> None:
     assert problem.allowed == ", ".join(MODES_WITH_DRAFTER)
 
 
+def test_a_drafter_beside_a_list_is_told_of_the_mode_as_it_is_written() -> None:
+    problem = policy('mode = "ngram-mod,draft-simple"\ndraft = "d.gguf"').only
+    assert (problem.code, problem.found) == ("draft_unused", '"ngram-mod,draft-simple"')
+    assert 'mode "ngram-mod,draft-simple", which runs as ngram, drafts without' in problem.message
+
+
 def test_a_depth_beside_n_grams_is_pointed_to_the_length_of_theirs() -> None:
     (warning,) = policy('mode = "ngram"\ndepth = 64').warnings
     assert (warning.code, warning.path) == ("depth_unused", "speculation.s.depth")
     assert warning.suggestion == "ngram.max = 64"
 
 
-@pytest.mark.parametrize("keys", ['mode = "draft"\ndepth = 16', 'mode = "ngram"\ndepth = "default"'])
+@pytest.mark.parametrize(
+    ("keys", "suggestion"),
+    [
+        ("depth = 16", ""),
+        ("depth = 47", ""),
+        ("depth = 48", "ngram.max = 48"),
+        ("ngram.min = 8\ndepth = 16", "ngram.max = 16"),
+        ("ngram.min = 8\ndepth = 7", ""),
+    ],
+)
+def test_what_is_suggested_for_a_depth_beside_n_grams_is_no_mistake_itself(
+    keys: str, suggestion: str
+) -> None:
+    (warning,) = policy(f'mode = "ngram"\n{keys}').warnings
+    assert warning.suggestion == suggestion
+    kept = "" if "ngram.min" not in keys else "ngram.min = 8\n"
+    if suggestion:
+        assert policy(f'mode = "ngram"\n{kept}{suggestion}').errors == []
+
+
+@pytest.mark.parametrize(("keys", "least"), [("", 48), ("ngram.min = 8\n", 8)])
+def test_it_is_told_where_the_lengths_of_n_grams_begin(keys: str, least: int) -> None:
+    (warning,) = policy(f'mode = "ngram"\n{keys}depth = 7').warnings
+    assert warning.message.endswith(f"not below ngram.min = {least}")
+
+
+@pytest.mark.parametrize("keys", ['mode = "mtp"\ndepth = 16', 'mode = "ngram"\ndepth = "default"'])
 def test_a_depth_that_counts_or_says_nothing_is_fine(keys: str) -> None:
     assert policy(keys).warnings == []
 
@@ -133,3 +213,18 @@ def test_a_drafter_that_is_not_there_is_a_warning_and_the_models_run(load: Load,
 @pytest.mark.parametrize("ngram", ["{ match = 0 }", "{ min = -1 }", "{ min = 9, max = 8 }", "{ max = 10 }"])
 def test_lengths_of_drafts_are_positive_and_in_order(ngram: str) -> None:
     assert read(f"[speculation.s]\nngram = {ngram}").only.path.startswith("speculation.s.ngram")
+
+
+@pytest.mark.parametrize(
+    ("ngram", "found"),
+    [
+        ("{ max = 4 }", "min 48 by default and max 4"),
+        ("{ min = 65 }", "min 65 and max 64 by default"),
+        ("{ min = 9, max = 8 }", "min 9 and max 8"),
+    ],
+)
+def test_lengths_out_of_order_are_told_with_those_that_are_not_written(ngram: str, found: str) -> None:
+    problem = read(f"[speculation.s]\nngram = {ngram}").only
+    allowed = "lengths with min <= max (write both)"
+    assert (problem.found, problem.allowed) == (found, allowed)
+    assert problem.message == f"speculation.s.ngram must be {allowed}, but is {found}"

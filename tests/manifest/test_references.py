@@ -118,3 +118,20 @@ def test_an_address_that_others_reach_is_fine_with_keys() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1:80", "localhost:80", "[::1]:80"])
 def test_loopback_needs_no_keys(address: str) -> None:
     assert read(f'[server]\nlisten = "{address}"').errors == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "header"),
+    [("ngram", "ngram"), ("MTP+ngram", '"mtp+ngram"'), ("none", "none")],
+)
+def test_a_mode_in_place_of_a_policy_is_told_where_modes_are_written(mode: str, header: str) -> None:
+    problem = read_model(f'speculation = "{mode}"').only
+    assert problem.code == "unknown_speculation"
+    assert f'write [speculation.{header}] with mode = "{mode.lower()}"' in problem.message
+
+
+@pytest.mark.parametrize("value", ['{ mode = "ngram" }', "false"])
+def test_settings_in_place_of_the_name_of_a_policy_are_told_where_they_stand(value: str) -> None:
+    problem = read_model(f"speculation = {value}").only
+    assert (problem.code, problem.path) == ("wrong_type", "models.m.speculation")
+    assert "the name of a table [speculation.NAME]" in problem.message

@@ -116,3 +116,50 @@ def test_a_model_with_a_head_needs_no_drafter_of_its_repository(tmp_path: Path) 
     assert found_for(AUTO, source) == FoundDrafter()
     named = SpecPolicy("mtp", drafter=ModelSource(repo="o/d"))
     assert found_for(named, source).reasons == (NOTE,)
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "architecture", "other_mode"),
+    [
+        pytest.param("eagle3", "d.gguf", "llama", "draft", id="eagle3 with a whole model"),
+        pytest.param("dflash", "d.gguf", "eagle3", "eagle3", id="dflash with eagle3"),
+        pytest.param("draft", "d.gguf", "eagle3", "eagle3", id="draft with eagle3"),
+        pytest.param("draft", "mtp-d.gguf", "gemma4-assistant", "mtp", id="draft with a head"),
+        pytest.param("mtp", "d.gguf", "llama", "draft", id="mtp with a whole model"),
+        pytest.param("mtp+ngram", "d.gguf", "dflash", "dflash", id="mtp+ngram with dflash"),
+    ],
+)
+def test_one_of_another_kind_than_the_mode_takes_is_left_out(
+    main: Path, tmp_path: Path, mode: str, name: str, architecture: str, other_mode: str
+) -> None:
+    path = write_model(tmp_path / name, architecture=architecture)
+    found = found_for(SpecPolicy(mode, drafter=ModelSource(path=path)), local(main))
+    (reason,) = found.reasons
+    assert (found.path, reason.code, reason.severity) == (None, "companion_unfit", "warning")
+    assert f"architecture {architecture}), and the mode {mode} takes" in reason.message
+    assert reason.remedy.startswith(f"Set the mode to {other_mode} ")
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "architecture", "kind"),
+    [
+        pytest.param("auto", "d.gguf", "eagle3", "eagle3", id="auto takes what there is"),
+        pytest.param("mtp", "mtp-d.gguf", "llama", "mtp", id="a head by its name"),
+        pytest.param("draft", "mtp-d.gguf", "llama", "plain", id="a whole model whatever its name"),
+        pytest.param("dflash", "d.gguf", "dflash", "dflash", id="dflash"),
+    ],
+)
+def test_one_of_the_kind_that_the_mode_takes_is_used(
+    main: Path, tmp_path: Path, mode: str, name: str, architecture: str, kind: str
+) -> None:
+    path = write_model(tmp_path / name, architecture=architecture)
+    found = found_for(SpecPolicy(mode, drafter=ModelSource(path=path)), local(main))
+    assert (found.path, found.kind, found.reasons) == (path, kind, ())
+
+
+def test_the_model_as_its_own_drafter_is_used_with_a_word_about_it(main: Path, tmp_path: Path) -> None:
+    link = tmp_path / "other-name.gguf"
+    link.symlink_to(main)
+    for path in (main, link):
+        found = found_for(naming(path), local(main))
+        assert (found.path, [reason.code for reason in found.reasons]) == (path, ["drafter_is_model"])

@@ -10,6 +10,7 @@ from framework.planning.line_settings import (
     FIT_MARGIN_BYTES,
     LEAST_FITTED_CONTEXT,
     LineSettings,
+    line_of,
     names_devices,
     owns_placement,
     owns_prompt_cache,
@@ -17,6 +18,10 @@ from framework.planning.line_settings import (
     read_line,
 )
 from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
+from framework.values.engine import Capabilities
+from tests.engines.eras import caps_of
+from tests.fake_engine.eras import Name
+from tests.support.launches import a_launch
 
 MIB = 1 << 20
 UNSIGNED = 4_294_967_295
@@ -179,7 +184,7 @@ def test_an_embedded_head_that_drafts_is_seen() -> None:
 
 def test_types_of_speculation_add_up() -> None:
     assert line("--spec-type draft-mtp --spec-type ngram-mod").draft == DraftPlan("head", 3)
-    assert line("--spec-default", SPEC_TYPE="draft-mtp").draft == DraftPlan("head", 3)
+    assert line("--spec-default", SPEC_TYPE="draft-mtp").draft is None  # no child is given the variable
     assert line("--spec-type none,draft-mtp").draft is None
 
 
@@ -299,3 +304,21 @@ def test_other_flags_leave_the_place_to_planning() -> None:
     assert not names_devices(text.split(), {})
     assert owns_slots(text.split(), {})
     assert owns_prompt_cache(text.split(), {})
+
+
+@pytest.mark.parametrize(
+    ("era", "kept"),
+    [
+        pytest.param("plain", HostSettings(0, 0), id="2025"),
+        *(
+            pytest.param(era, HostSettings(), id=era)
+            for era in ("old", "renamed", "lists", "new", "newest", "fork")
+        ),
+    ],
+)
+def test_a_build_keeps_in_host_memory_what_it_has_a_limit_for(era: Name, kept: HostSettings) -> None:
+    assert line_of(a_launch(caps=caps_of(era)).plan).host == kept
+
+
+def test_a_build_that_nobody_could_ask_is_planned_as_the_usual_one() -> None:
+    assert line_of(a_launch(caps=Capabilities()).plan).host == HostSettings()

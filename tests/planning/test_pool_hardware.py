@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from framework.engines.child_env import declared_environment
 from framework.planning.pool_hardware import (
     backend_of,
     gpu_budget,
@@ -16,6 +17,7 @@ from framework.planning.pool_hardware import (
     is_host_pool,
 )
 from framework.values.device import Device
+from framework.values.engine import EngineRef
 from framework.values.reason import Reason, Refused
 from framework.values.request import PoolLimits
 from tests.engines.requests import a_request
@@ -138,9 +140,44 @@ def test_backends_are_known_by_name(name: str, expected: str) -> None:
             (a_card(0, 8.0),), {"memory_mode": "manual", "gpu_layers": 0}, False, id="no-layers-by-hand"
         ),
         pytest.param((a_card(0, 8.0),), {"pool": a_pool("cpu")}, False, id="pool-of-host-memory"),
+        pytest.param((a_card(0, 8.0),), {"extra_args": ("-ngl", "0")}, False, id="no-layers-by-flag"),
+        pytest.param((a_card(0, 8.0),), {"extra_args": ("-ngl", "9")}, True, id="layers-by-flag"),
+        pytest.param((a_card(0, 8.0),), {"extra_args": ("--device", "none")}, False, id="no-device-by-flag"),
+        pytest.param((a_card(0, 8.0),), {"extra_args": ("-dev", "CUDA0")}, True, id="device-by-flag"),
+        pytest.param(
+            (a_card(0, 8.0),), {"env": {"LLAMA_ARG_N_GPU_LAYERS": "0"}}, False, id="no-layers-by-variable"
+        ),
+        pytest.param((a_card(0, 8.0),), {"env": {"LLAMA_ARG_DEVICE": "none"}}, False, id="no-device-by-name"),
+        pytest.param(
+            (a_card(0, 8.0),),
+            {"env": {"LLAMA_ARG_N_GPU_LAYERS": "0"}, "memory_mode": "manual", "gpu_layers": 9},
+            True,
+            id="variables-have-no-say-by-hand",
+        ),
+        pytest.param(
+            (a_card(0, 8.0),),
+            {"memory_mode": "manual", "gpu_layers": 0, "extra_args": ("-ngl", "9")},
+            True,
+            id="the-last-flag-counts",
+        ),
+        pytest.param(
+            (a_card(0, 8.0),),
+            {"env": {"LLAMA_ARG_DEVICE": "none"}, "memory_mode": "manual"},
+            False,
+            id="devices-by-name-have-a-say-by-hand",
+        ),
+        pytest.param((a_card(0, 8.0),), {"extra_args": ("-dev", "CPU")}, False, id="host-memory-by-flag"),
+        pytest.param(
+            (a_card(0, 8.0),),
+            {"engine": EngineRef(env_passthrough=("LLAMA_ARG_*",))},
+            False,
+            id="no-layers-by-a-variable-that-is-let-through",
+        ),
     ],
 )
 def test_where_decoding_runs_is_known_before_memory_is_planned(
     devices: tuple[Device, ...], request_fields: dict[str, Any], is_fast: bool
 ) -> None:
-    assert is_accelerated(a_request(**request_fields), devices) is is_fast  # 05 §13.19
+    request = a_request(**request_fields)
+    declared = declared_environment(request, {"LLAMA_ARG_N_GPU_LAYERS": "0"})
+    assert is_accelerated(request, devices, declared) is is_fast  # 05 §13.19

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,6 @@ from framework.planning.speculation.profit import (
     DEFAULT_LIMITS,
     Tally,
     counts_as_plain,
-    drafts_by_model,
     inactive,
     is_slower,
     unprofitable,
@@ -68,13 +69,14 @@ def test_a_mean_lies_between_the_slowest_and_the_fastest_answer(answers: list[tu
 @pytest.mark.parametrize(
     ("answer", "plain"),
     [
-        pytest.param(an_answer(PLAIN), True, id="nothing drafts"),
-        pytest.param(an_answer(NGRAM, drafted=0, accepted=0), True, id="n-grams that found nothing"),
+        pytest.param(an_answer(PLAIN, drafted=0, accepted=0), True, id="nothing drafts"),
+        pytest.param(replace(an_answer(PLAIN), drafted=9), False, id="drafts that the engine hid"),
+        pytest.param(an_answer(NGRAM, drafted=0, accepted=0), False, id="n-grams that found nothing"),
         pytest.param(an_answer(NGRAM), False, id="n-grams that drafted"),
         pytest.param(an_answer(HEAD, drafted=0, accepted=0), False, id="a head costs without drafts too"),
     ],
 )
-def test_answers_without_drafts_of_ngrams_tell_the_plain_speed(answer: AnswerSpeed, plain: bool) -> None:
+def test_only_processes_without_drafting_tell_the_plain_speed(answer: AnswerSpeed, plain: bool) -> None:
     assert counts_as_plain(answer) is plain
 
 
@@ -105,7 +107,3 @@ def test_a_drafter_that_never_drafts_is_said_to_be_inactive() -> None:
 )
 def test_what_may_well_draft_later_is_not_called_inactive(running: str | None, totals: SpecTotals) -> None:
     assert inactive(running, totals) is None
-
-
-def test_a_chain_with_a_head_is_drafted_by_a_model() -> None:
-    assert drafts_by_model("ngram-mod, draft-mtp")

@@ -242,12 +242,22 @@ MTP_CAPS = replace(
 )
 
 
-def effect_of(running: InstanceView, facts: SpecFacts, old: SpecPolicy, new: SpecPolicy) -> str | None:
+LOCAL = ModelSource(path=Path("/models/a.gguf"))
+HUB = ModelSource(repo="org/gemma-4-12b-GGUF", variant="Q4_K_M")
+
+
+def effect_of(
+    running: InstanceView,
+    facts: SpecFacts,
+    old: SpecPolicy,
+    new: SpecPolicy,
+    source: ModelSource = LOCAL,
+) -> str | None:
     """What a changed policy does to a launch that was made of these facts."""
     plan = running.plan
     assert plan is not None
     wish = SpecInputs(old, facts, MTP_CAPS, is_accelerated=True)
-    before, after = replace(BASE, spec=old), replace(BASE, spec=new)
+    before, after = (replace(BASE, source=source, spec=policy) for policy in (old, new))
     view = replace(running, request=before, plan=replace(plan, request=before, spec_inputs=wish))
     return strongest_effect(compare_requests(before, after, view))
 
@@ -309,6 +319,27 @@ def test_policies_are_compared_by_what_they_come_to(
     facts: SpecFacts, old: SpecPolicy, new: SpecPolicy, effect: str, running: InstanceView
 ) -> None:
     assert effect_of(running, facts, old, new) == effect
+
+
+GEMMA = SpecFacts("org/gemma-4-12b-GGUF", "m.gguf", params_b=12.0)
+OTHERS = SpecFacts("m", "m.gguf", drafter=Path("/cache/other.gguf"), drafter_kind="plain")
+
+
+@pytest.mark.parametrize(
+    ("facts", "source", "old", "new", "effect"),
+    [
+        pytest.param(GEMMA, HUB, "ngram", "mtp", "restart", id="never-looked-for"),
+        pytest.param(GEMMA, HUB, "ngram", "auto", "restart", id="auto-looks-too"),
+        pytest.param(GEMMA, HUB, "auto", "mtp", "nothing", id="looked-for-and-not-there"),
+        pytest.param(GEMMA, HUB, "mtp", "ngram", "nothing", id="not-there-and-not-wanted"),
+        pytest.param(GEMMA, LOCAL, "ngram", "mtp", "nothing", id="nobody-looks-beside-files"),
+        pytest.param(OTHERS, HUB, "auto", "draft", "restart", id="that-mode-looks-in-no-repository"),
+    ],
+)
+def test_a_drafter_that_nobody_looked_for_may_be_there(
+    facts: SpecFacts, source: ModelSource, old: str, new: str, effect: str, running: InstanceView
+) -> None:
+    assert effect_of(running, facts, SpecPolicy(old), SpecPolicy(new), source) == effect
 
 
 def test_what_was_withheld_is_no_difference(running: InstanceView) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from framework.runtime.demotion import Demotion, is_drafting
+from framework.runtime.demotion import Demotion
 from framework.runtime.instance import Instance
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
 from framework.values.engine import EngineBinary, FileId
 from framework.values.instance import ExitInfo
-from framework.values.plan import LaunchResult, Placement, SpecDecision, Withheld
+from framework.values.plan import LaunchResult, Section, SpecDecision, Withheld
 from framework.values.reason import Reason
-from framework.values.request import SpecPolicy
+from framework.values.request import ModelSource, SpecPolicy
 from tests.support.launch_plans import a_plan
 
 ENTRY = Path("/opt/llama/llama-server")
@@ -36,30 +35,18 @@ class Clock:
         return self.now_s
 
 
-def an_instance(speculation: str = "draft-mtp", *, drafter: Path | None = None, **plan: Any) -> Instance:
+def an_instance(
+    speculation: str = "draft-mtp", *, drafter: Path | None = None, divided: bool = False
+) -> Instance:
     """An instance whose process ended by itself while it was ready."""
     spec = SpecDecision("mtp", "draft-mtp", drafter=str(drafter) if drafter else None)
-    made = a_plan(ENGINE, **{"spec": spec, **plan})
+    sections = [Section("placement", ("--split-mode", "tensor"))] if divided else []
+    made = a_plan(ENGINE, *sections, spec=spec)
     instance = Instance(made.request, 0, 1, events=EventLog(Changes()), restarts=0, on_idle=lambda _: None)
     instance.plan = made
     instance.result = LaunchResult("ready", speculation=speculation)
     instance.last_exit = ExitInfo(-11, hard=True, planned=False, seconds_ready=5.0)
     return instance
-
-
-@pytest.mark.parametrize(
-    ("running", "drafts"),
-    [
-        ("draft-mtp", True),
-        ("ngram-mod,draft-simple", True),
-        ("ngram-mod", False),
-        ("default", False),
-        ("none", False),
-        (None, False),
-    ],
-)
-def test_models_and_heads_draft_and_ngrams_do_not(running: str | None, drafts: bool) -> None:
-    assert is_drafting(running) is drafts
 
 
 def test_one_crash_while_drafting_may_have_any_cause() -> None:
@@ -98,17 +85,15 @@ def test_crashes_without_a_drafter_withhold_nothing(running: str) -> None:
 
 
 def test_a_head_over_divided_tensors_is_armed_so_one_end_is_enough() -> None:
-    placement = Placement(("CUDA0", "CUDA1"), split="tensor")
-    demotion, instance = Demotion(), an_instance(placement=placement)
+    demotion, instance = Demotion(), an_instance(divided=True)
     reason = demotion.crashed(instance, hard=False)
     assert reason is not None
     assert demotion.withheld(instance.request).drafting == reason
 
 
 def test_a_demoted_instance_is_not_armed() -> None:
-    placement = Placement(("CUDA0", "CUDA1"), split="tensor")
     demotion = Demotion()
-    assert demotion.crashed(an_instance("none", placement=placement), hard=True) is None
+    assert demotion.crashed(an_instance("none", divided=True), hard=True) is None
 
 
 def test_another_policy_gets_drafting_again() -> None:
@@ -172,4 +157,19 @@ def test_what_does_not_pay_is_drafted_again_when_its_yield_does_not_matter() -> 
     demotion, instance = Demotion(), an_instance()
     demotion.does_not_pay(instance, SLOW, for_s=DAY_S)
     demotion.keep_drafting()
+    assert demotion.withheld(instance.request) == Withheld()
+
+
+def test_another_model_file_is_worth_a_try(tmp_path: Path) -> None:
+    demotion, instance = Demotion(), an_instance()
+    demotion.does_not_pay(instance, SLOW, for_s=DAY_S)
+    moved = replace(instance.request, source=ModelSource(path=tmp_path / "other.gguf"))
+    assert demotion.withheld(moved) == Withheld()
+
+
+def test_what_another_program_could_not_do_is_not_learnt_of_this_one() -> None:
+    abort = Reason("tensor_abort", "It aborted.", "Nothing.", "warning")
+    demotion, instance = Demotion(), an_instance()
+    instance.withheld = Withheld(tensor=abort, engine=FileId(ENTRY, 9, 9)).for_engine(ENGINE.file)
+    demotion.learn(instance)
     assert demotion.withheld(instance.request) == Withheld()

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.runtime.failures import classify
+from framework.runtime.rungs import Trial, next_trial, tensor_abort
 from framework.runtime.start_end import describe_exit
 from tests.support.start_ends import (
+    DIVIDED,
     NO_PROJECTOR,
     SIGABRT,
     SIGILL,
@@ -119,6 +121,41 @@ def test_the_cause_is_found_in_front_of_any_backtrace() -> None:
 )
 def test_what_a_model_calls_itself_is_no_cause(name: str) -> None:
     end = end_of(the_plan(), 1, f"0.00.1 I llama_model_loader: - kv 3: general.name str = {name}")
+    assert classify(end).reason.code == "start_failed"
+
+
+NAME_LINES = (
+    "0.00.1 I llama_model_loader: - kv 3: general.name str = {}",
+    "llama_model_loader: - kv   3: general.name str = {}",
+    "print_info: general.name = {}",
+    "0.00.2 W load: control-looking token: 7 '{}' was not control-type",
+)
+NAMES = (
+    "error: invalid argument: --metrics",
+    'error while handling environment variable "LLAMA_ARG_HOST": no',
+    'error while handling argument "--spec-type": no',
+    "GGML_ASSERT(axis != GGML_BACKEND_SPLIT_AXIS_NONE) failed",
+    "out of memory",
+    "unknown model architecture: 'flux'",
+)
+
+
+@pytest.mark.parametrize("code", [1, SIGABRT])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", NAME_LINES)
+def test_no_name_of_a_model_takes_anything_from_its_start(form: str, name: str, code: int) -> None:
+    plan = the_plan(placed=DIVIDED, flash="off", spec="--spec-type ngram-mod")
+    end = end_of(plan, code, "0.00.1 I llama_model_loader: loaded meta data", form.format(name))
+    assert next_trial(Trial(plan), end) is None
+    assert tensor_abort(end) is None
+    assert classify(end).reason.code == "start_failed"
+
+
+@pytest.mark.parametrize("said", NAMES[:3])
+def test_nothing_that_is_said_after_a_model_was_looked_at_is_of_the_line(said: str) -> None:
+    plan = the_plan(placed=DIVIDED, spec="--spec-type ngram-mod")
+    end = end_of(plan, 1, "llama_model_loader: loaded meta data with 30 key-value pairs", said)
+    assert next_trial(Trial(plan), end) is None
     assert classify(end).reason.code == "start_failed"
 
 

@@ -166,3 +166,15 @@ async def test_a_repository_that_has_none_is_not_promised_again(sources: HubSour
     del hub.repos[REPO].files[DRAFTER_FILE]
     assert (await fetch_files(sources, request, ignore)).drafter is None
     assert local_files(sources, request).drafter_notes == ()
+
+
+@pytest.mark.parametrize(("by_command", "name"), [(False, None), (True, DRAFTER_FILE)])
+async def test_one_that_was_published_since_is_asked_for_when_a_person_wants_the_files(
+    sources: HubSources, hub: HubStandIn, by_command: bool, name: str | None
+) -> None:
+    request = asking(HUB_MODEL, "mtp")
+    published = hub.repos[REPO].files.pop(DRAFTER_FILE)
+    await fetch_files(sources, request, ignore)
+    hub.repos[REPO].files[DRAFTER_FILE] = published
+    found = await fetch_files(sources, request, ignore, by_command=by_command)
+    assert (None if found.drafter is None else found.drafter.name) == name

@@ -20,7 +20,7 @@ from tests.engines.requests import real_caps
 from tests.support.climbs import Climbs, Coveted, engine_at, launch_of
 from tests.support.fakes import FakeEngine
 from tests.support.launch_plans import a_plan
-from tests.support.start_ends import CANNOT_DIVIDE, NO_PROJECTOR, UNKNOWN
+from tests.support.start_ends import CANNOT_DIVIDE, FITS_ON_GPU, NO_PROJECTOR, UNKNOWN
 
 HEAD = ("--spec-type", "draft-mtp", "--spec-draft-n-max", "2")
 DIVIDED = ("--split-mode", "tensor", "--fit", "off")
@@ -54,7 +54,7 @@ def plan_for(
         Section("projector", ("--mmproj", str(model)) if projector else ()),
     ]
     decision = SpecDecision("mtp", "draft-mtp", spec) if spec else SpecDecision("off", "none")
-    values = {"caps": real_caps(), "spec": decision, **launch_of(binary, model), **fields}
+    values = {"caps": real_caps(), "spec": decision, "fit": FITS_ON_GPU, **launch_of(binary, model), **fields}
     return a_plan(binary, *(section for section in sections if section.tokens), model=model, **values)
 
 
@@ -123,6 +123,7 @@ async def test_what_cannot_be_cured_ends_with_all_its_attempts_told(
     assert climbs.rungs == ["S", "B", "R2", "R4", "R5"]
     assert failure(climb) == "gpu_driver"
     assert list(climb.result.attempts) == climbs.attempts
+    assert climb.result.degradations == ()  # nothing runs without anything
     assert climbs.alive == []
 
 
@@ -291,6 +292,34 @@ async def test_a_launch_has_three_times_its_load_time_over_all_plans(
     assert failure(climb) in ("start_failed", "health_timeout")
     assert climbs.rungs == ["S"]
     assert tries.spent_s > 180.0
+
+
+async def test_a_try_with_little_time_left_does_not_hide_why_it_was_made(
+    climbs: Climbs, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(load_s=-1, faults=[{"on": ["--mmproj"], "exit_code": 1, "stderr": NO_PROJECTOR}])
+    tries = Tries(spent_s=170.0)
+    climb = await climbs.climb(plan_for(engine, tiny_gguf, projector=True), tries=tries)
+    assert [attempt.outcome for attempt in climbs.attempts] == ["exited", "timeout"]
+    assert failure(climb) == "start_failed"
+    assert climb.result.failure is not None
+    assert "Failed to load CLIP model" in climb.result.failure.detail
+    again = await climbs.climb(plan_for(engine, tiny_gguf), tries=tries, rung="R1")
+    assert failure(again) == "start_failed"
+    assert len(climbs.attempts) == 2
+
+
+async def test_the_first_tokens_have_no_more_time_than_the_launch(
+    climbs: Climbs, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(first_token_s=600.0)
+    tries = Tries(spent_s=170.0)
+    climb = await climbs.climb(plan_for(engine, tiny_gguf, placed=DIVIDED, spec=HEAD), tries=tries)
+    assert climbs.rungs == ["S"]
+    assert failure(climb) == "health_timeout"
+    assert climb.result.failure is not None
+    assert "had not generated its first tokens" in climb.result.failure.reason.message
+    assert climbs.alive == []
 
 
 async def test_a_climb_that_is_cancelled_leaves_nothing_and_tries_nothing_more(

@@ -86,8 +86,9 @@ async def test_a_drafter_that_is_named_is_launched_and_watched(asked: ModelReque
     without = await plan(request, tmp_path)
     assert without.spec.drafter is None
     assert without.spec.reason is not None
-    codes = [without.spec.reason.code, *(note.code for note in without.spec.notes)]
-    assert codes == ["drafter_not_found", "drafter_missing"]
+    assert (without.spec.reason.code, without.spec.notes) == ("drafter_not_found", ())
+    assert without.spec.reason.evidence["because"] == ["drafter_missing"]
+    assert "Correct `draft`" in without.spec.reason.remedy
     write_tiny_gguf(path)
     made = await plan(request, tmp_path)
     assert made.spec.drafter == str(path)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,6 +102,9 @@ async def test_layers_that_are_kept_off_on_purpose_are_no_fallback(
             id="a chain goes on with what is left",
         ),
         pytest.param({"help": "old"}, "-md {model}", "draft-simple", None, id="an old build needs no type"),
+        pytest.param(
+            {"tells_drafting": False}, "--spec-type ngram-mod", "ngram-mod", None, id="slots do not say"
+        ),
     ],
 )
 async def test_what_runs_is_what_slots_can_do(
@@ -121,6 +127,32 @@ async def test_what_runs_is_what_slots_can_do(
         assert reason.code == "speculation_inactive"
         assert said in reason.evidence["said"]
         assert said in reason.message
+
+
+async def test_types_that_are_withheld_are_not_called_inactive(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    """05 §6.1 D1: they are taken off the line, so that nothing is missing where nothing drafts."""
+    arguments = ("--spec-type", "draft-simple", "-md", str(tiny_gguf))
+    rig.declare(request_for(fake_engine(), tiny_gguf, extra_args=arguments))
+    for _ in range(2):
+        pid = await serving_pid(rig)
+        os.kill(pid, signal.SIGSEGV)
+        while await serving_pid(rig) == pid:
+            await asyncio.sleep(0.02)
+    view = rig.instance("m")
+    assert view.plan is not None
+    assert view.plan.spec.reason is not None
+    assert view.plan.spec.reason.code == "runtime_error"
+    assert view.running is not None
+    assert (view.running.speculation, view.running.speculation_reason) == ("none", None)
+
+
+async def serving_pid(rig: FleetRig) -> int:
+    """The process of the model, once it is ready."""
+    view = await rig.until("m", State.READY)
+    assert view.pid is not None
+    return view.pid
 
 
 async def test_sound_and_pictures_are_what_the_engine_takes(

@@ -17,6 +17,7 @@ from tests.support.start_ends import (
     CANNOT_DIVIDE,
     CAPS,
     DIVIDED,
+    FITS_ON_GPU,
     HEAD,
     NO_DRAFTER,
     NO_HEAD,
@@ -70,7 +71,13 @@ def climbed(plan: LaunchPlan, *ends: tuple[int | None, tuple[str, ...]]) -> list
         pytest.param(the_plan(spec=HEAD), ((1, UNKNOWN), (1, UNKNOWN)), ["R4", "R6"], id="outdated"),
         pytest.param(the_plan(spec=HEAD), ((1, TOO_LITTLE),), ["R4"], id="a head that did not fit"),
         pytest.param(
-            the_plan(PROJECTOR, spec=HEAD, placed="--device CUDA0 --fit on", placement=Placement()),
+            the_plan(
+                PROJECTOR,
+                spec=HEAD,
+                placed="--device CUDA0 --fit on",
+                placement=Placement(),
+                fit=FITS_ON_GPU,
+            ),
             ((SIGSEGV, ()),) * 5,
             ["B", "R2", "R4", "R5", "R6"],
             id="B and everything behind it",
@@ -137,7 +144,8 @@ def test_a_pool_that_forbids_host_memory_is_not_left_to_the_fit_step() -> None:
 
 def test_without_the_fit_step_the_context_is_the_planned_one() -> None:
     fitted = "--device CUDA0 --fit on"
-    plan = the_plan(placed=fitted, placement=Placement(("CUDA0",)), fit=FitPlan(context=2048), user="--jinja")
+    fit = replace(FITS_ON_GPU, context=2048)
+    plan = the_plan(placed=fitted, placement=Placement(("CUDA0",)), fit=fit, user="--jinja")
     trial = after(plan, SIGABRT)
     assert (trial.rung, codes(trial)) == ("B", ["fit_off_retry"])
     assert "--device CUDA0 --fit off" in line(trial)
@@ -153,8 +161,22 @@ def test_without_the_fit_step_the_context_is_the_planned_one() -> None:
     ],
 )
 def test_the_fit_step_is_left_out_only_where_it_may_be_the_cause(placed: str, code: int, user: str) -> None:
-    plan = the_plan(placed=placed, flash="off", user=user, placement=Placement(("CUDA0",)))
+    plan = the_plan(placed=placed, flash="off", user=user, placement=Placement(("CUDA0",)), fit=FITS_ON_GPU)
     assert next_trial(Trial(plan), end_of(plan, code)) is None
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        pytest.param(replace(FITS_ON_GPU, gpu_layers=12), id="layers in host memory"),
+        pytest.param(replace(FITS_ON_GPU, cpu_experts=3), id="experts in host memory"),
+        pytest.param(replace(FITS_ON_GPU, fits=False), id="does not fit"),
+        pytest.param(FitPlan(), id="not planned"),
+    ],
+)
+def test_the_fit_step_stays_where_gpus_would_get_more_than_is_counted_for_them(fit: FitPlan) -> None:
+    plan = the_plan(placed="--fit on", flash="off", placement=Placement(("CUDA0",)), fit=fit)
+    assert next_trial(Trial(plan), end_of(plan, SIGABRT)) is None
 
 
 def test_a_refused_section_of_ours_is_dropped_twice_at_most() -> None:
@@ -230,6 +252,13 @@ def test_nothing_takes_its_place_where_the_build_has_no_default() -> None:
     trial = after(the_plan(spec=HEAD, caps=caps), 1, *NO_HEAD)
     assert "--spec" not in line(trial)
     assert trial.plan.spec.resolved == "none"
+
+
+def test_no_variable_goes_on_naming_a_drafter() -> None:
+    named = ("LLAMA_ARG_SPEC_DRAFT_MODEL", "LLAMA_ARG_MODEL_DRAFT", "LLAMA_ARG_SPEC_DRAFT_HF_REPO")
+    env = {**dict.fromkeys((*named, "LLAMA_ARG_HFD_REPO"), "x"), "LLAMA_ARG_SPEC_DRAFT_N_MAX": "3"}
+    trial = after(the_plan(spec=HEAD, env=env), 1, *NO_HEAD)
+    assert trial.plan.env == {"LLAMA_ARG_SPEC_DRAFT_N_MAX": "3"}
 
 
 def test_what_the_user_wrote_is_taken_out_since_nothing_switches_it_off() -> None:

@@ -126,13 +126,22 @@ def test_more_accepted_than_drafted_counts_as_all_of_them() -> None:
     assert speed.accepted == speed.drafted == 194
 
 
-def test_positions_come_from_the_log_and_the_newest_line_counts(meter: SpeedMeter) -> None:
+async def answered(meter: SpeedMeter) -> None:
+    """One answer with drafts, so that statistics of drafts can be true."""
+    lease = await a_lease()
+    meter.opened(lease, 1.0)
+    meter.closed(lease, 6.0)
+
+
+async def test_positions_come_from_the_log_and_the_newest_line_counts(meter: SpeedMeter) -> None:
+    await answered(meter)
     meter.saw_lines([LINE.replace("(0.500, 0.288, 0.019)", "(0.250)"), "another line", LINE])
     assert meter.totals.accepted_by_position == (26, 15, 1)
     assert meter.totals.drafted_by_position == (52, 52, 52)
 
 
-def test_lines_reach_it_through_the_log_of_its_replica(meter: SpeedMeter) -> None:
+async def test_lines_reach_it_through_the_log_of_its_replica(meter: SpeedMeter) -> None:
+    await answered(meter)
     log = LogBuffer()
     log.append(LINE)
     log.on_lines = meter.saw_lines
@@ -141,7 +150,9 @@ def test_lines_reach_it_through_the_log_of_its_replica(meter: SpeedMeter) -> Non
     assert meter.totals.drafted_by_position == (52, 52, 52)
 
 
-def test_types_of_a_chain_are_summed(meter: SpeedMeter) -> None:
+async def test_types_of_a_chain_are_summed(meter: SpeedMeter) -> None:
+    meter.drafting = HEAD
+    await answered(meter)
     meter.saw_lines([LINE, LINE.replace("ngram-mod", "draft-mtp").replace("0.288, 0.019", "0.500")])
     assert meter.totals.accepted_by_position == (52, 41, 1)
 
@@ -153,8 +164,17 @@ def test_lines_of_a_process_that_drafts_nothing_are_not_looked_at() -> None:
     assert meter.totals == NO_TOTALS
 
 
-def test_a_log_full_of_invented_types_is_bounded() -> None:
-    meter = SpeedMeter()
-    meter.drafting = HEAD
+async def test_types_that_do_not_run_are_nobodys_statistics(meter: SpeedMeter) -> None:
+    await answered(meter)
     meter.saw_lines([LINE.replace("ngram-mod", f"kind-{number}") for number in range(1000)])
-    assert meter.totals.drafted_by_position[0] == 8 * 52
+    assert meter.totals.drafted_by_position == ()
+
+
+def test_statistics_beyond_what_the_answers_said_are_not_believed(meter: SpeedMeter) -> None:
+    meter.saw_lines([LINE])
+    assert meter.totals == NO_TOTALS
+
+
+@pytest.mark.parametrize("milliseconds", [True, 1e308, 5e-324, -1.0, float("nan"), "4000", None])
+def test_times_that_no_engine_takes_are_no_speed(milliseconds: object) -> None:
+    assert answer_speed({**TIMINGS, "predicted_ms": milliseconds}, NGRAM, 1, 0.0) is None

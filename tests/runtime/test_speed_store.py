@@ -121,3 +121,13 @@ def test_of_too_many_the_newest_are_kept() -> None:
     sums = {plain(slots): Tally(1, 1.0, 1.0) for slots in range(1, 1000)}
     assert plain(999) in decode(encode(sums))
     assert plain(1) not in decode(encode(sums))
+
+
+def test_a_folder_that_others_may_enter_is_not_used_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = tmp_path / "state"
+    (state / "speeds").mkdir(mode=0o755, parents=True)
+    state.chmod(0o755)
+    SpeedStore(state).keep("launch", {plain(1): Tally(1, 10.0, 1.0)})
+    assert "are not kept" in caplog.text

@@ -20,6 +20,12 @@ from tests.support.start_ends import (
     the_plan,
 )
 
+BACKTRACE_ALONE = (
+    "/usr/lib/libggml-base.so.0(ggml_abort+0x152) [0x7f2bd2af1c17]",
+    "/usr/lib/libggml-base.so.0(ggml_backend_meta_split_axis+0x1f) [0x7f2bd2af1d20]",
+)
+SPLIT = "general.name: GGML_BACKEND_SPLIT_AXIS_NONE GGML_ASSERT"
+
 
 @pytest.mark.parametrize(
     ("placed", "code", "lines", "is_abort"),
@@ -27,6 +33,8 @@ from tests.support.start_ends import (
         pytest.param(DIVIDED, SIGABRT, CANNOT_DIVIDE, True, id="abort"),
         pytest.param(DIVIDED, 3, CANNOT_DIVIDE, True, id="abort of another runtime"),
         pytest.param(DIVIDED, SIGABRT, CANNOT_DIVIDE[1:], False, id="another abort"),
+        pytest.param(DIVIDED, SIGABRT, BACKTRACE_ALONE, True, id="a backtrace alone"),
+        pytest.param(DIVIDED, SIGABRT, (SPLIT, "0.1 I ggml_abort"), False, id="words of a file"),
         pytest.param(DIVIDED, 1, CANNOT_DIVIDE, False, id="no abort"),
         pytest.param("--fit on", SIGABRT, CANNOT_DIVIDE, False, id="layers divided"),
     ],

@@ -4,6 +4,7 @@ they are."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,16 @@ from typing import Any
 import pytest
 
 from framework.api.shapes import model_json
+from framework.engines.probe import CapabilityCache
+from framework.hardware.device_cache import DeviceCache
+from framework.inquiry import Inquiry
+from framework.manifest.load import Loaded
 from framework.planning.speculation.profit import WatchLimits
+from framework.reconcile.current import CurrentManifest
+from framework.telemetry.events import utc_now
 from framework.values.instance import ModelView, State
+from framework.values.manifest import Manifest
+from framework.values.plan import LaunchPlan
 from framework.values.request import ModelRequest, SpecPolicy
 from tests.conftest import MakeFake
 from tests.runtime.conftest import WAIT_S, FleetRig, request_for
@@ -127,6 +136,41 @@ async def test_what_was_switched_off_is_tried_again(
     view = await until(rig, runs("ngram-mod"))
     assert view.instances[0].plan is not None
     assert view.instances[0].plan.spec.reason is None
+
+
+async def test_the_plan_of_the_server_is_the_one_that_a_start_would_get(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path, clients: MakeClient
+) -> None:
+    rig.shop.watch_limits = SHORT
+    asked = request_for(fake_engine(**LOSES), tiny_gguf)
+    client = await measured(rig, clients, asked)
+    await client.chat()
+    await until(rig, runs("none"))
+    rig.fleet.unload("m", by="test")
+    await rig.until("m", State.STOPPED)
+    plan = await planned(rig, replace(asked, spec=NGRAM))
+    assert (plan.spec.resolved, plan.spec.block) == ("none", ())
+    assert plan.spec.reason is not None
+    assert plan.spec.reason.code == "speculation_unprofitable"
+
+
+async def planned(rig: FleetRig, request: ModelRequest) -> LaunchPlan:
+    """What the manager answers for its only model."""
+    manifest = Manifest(rig.directory / "serve.toml", "0" * 64, (), models={request.id: request})
+    inquiry = Inquiry(
+        CurrentManifest(manifest, utc_now()),
+        lambda text=None: Loaded(manifest, (), "0" * 64, ()),
+        lambda manifest: (),
+        rig.fleet,
+        rig.shop.planner,
+        CapabilityCache(),
+        dict(os.environ),
+        rig.directory,
+        DeviceCache(),
+    )
+    (plan,) = (await inquiry.plan()).instances
+    assert isinstance(plan, LaunchPlan)
+    return plan
 
 
 @pytest.mark.parametrize("watch", ["report", "off"])

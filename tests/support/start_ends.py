@@ -9,7 +9,7 @@ from typing import Any
 from framework.runtime.rungs import Trial, next_trial
 from framework.runtime.start_end import Outcome, StartEnd
 from framework.values.engine import Capabilities, EngineBinary, FileId
-from framework.values.plan import LaunchPlan, Placement, Section, SpecDecision
+from framework.values.plan import FitPlan, LaunchPlan, Placement, Section, SpecDecision
 from tests.support.launch_plans import a_plan
 
 ENTRY = Path("/opt/llama/llama-server")
@@ -17,6 +17,7 @@ ENGINE = EngineBinary(ENTRY, ENTRY.parent, FileId(ENTRY, 1, 1), "manifest")
 FLAGS = frozenset({"--model", "--fit", "--spec-type", "--spec-default", "--metrics", "--mmproj"})
 CAPS = Capabilities(conclusive=True, version="b1", flags=FLAGS)
 WHOLE_ON_GPU = Placement(devices=("CUDA0",), is_delegated=False)
+FITS_ON_GPU = FitPlan(fits=True)
 PLACED = "--device CUDA0 --gpu-layers 31 --fit off"
 DIVIDED = "--device CUDA0,CUDA1 --gpu-layers 31 --fit off --split-mode tensor"
 HEAD = "--spec-type draft-mtp --spec-draft-n-max 2"

@@ -8,6 +8,7 @@ from framework.api.answers import PlanAnswer, RefusedInstance
 from framework.api.shapes.basic import device_json, optional_reason_json, reason_json
 from framework.api.shapes.memory import fit_json
 from framework.engines.redaction import redact_argv, redact_environment
+from framework.engines.spec_args import owns_speculation
 from framework.values.device import HOST_NAME
 from framework.values.plan import LaunchPlan, Placement, SpecDecision
 from framework.values.request import ModelRequest
@@ -60,7 +61,7 @@ def refused_plan_json(refused: RefusedInstance) -> dict[str, Any]:
         "granted": None,
         "fit": None,
         "speculation": {
-            "asked": request.spec.mode,
+            "asked": asked_mode(request),
             "resolved": None,
             "chained": False,
             "depth": None,
@@ -75,6 +76,11 @@ def refused_plan_json(refused: RefusedInstance) -> dict[str, Any]:
 def asked_speculation(plan: LaunchPlan) -> str | None:
     """The mode of the policy; None when the model's own arguments drive speculation (05 §1.6)."""
     return None if plan.spec.resolved == "user" else plan.spec.requested
+
+
+def asked_mode(request: ModelRequest) -> str | None:
+    """The same of a request that was not planned yet."""
+    return None if owns_speculation(request.extra_args) else request.spec.mode
 
 
 def granted_cache_json(cache_types: tuple[str | None, str | None]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from framework.api.shapes.basic import optional_reason_json, reason_json
-from framework.api.shapes.plan import asked_speculation
+from framework.api.shapes.plan import asked_mode, asked_speculation
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason
@@ -25,7 +25,7 @@ def speculation_json(view: InstanceView, speeds: Iterable[SpeedAt] = ()) -> dict
     speed = None if running is None else best_known(speeds, running.speculation)
     notes: tuple[Reason, ...] = () if plan is None else plan.spec.notes
     return {
-        "asked": view.request.spec.mode if plan is None else asked_speculation(plan),
+        "asked": asked_mode(view.request) if plan is None else asked_speculation(plan),
         "resolved": None if plan is None else plan.spec.resolved,
         "running": None if running is None else running.speculation,
         "chained": plan is not None and plan.spec.is_chained,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from framework.api.shapes.plan import asked_mode
+from framework.api.told import told_of
 from framework.dashboard.formats import share
 from framework.values.instance import InstanceView, LoadProgress, ModelView, State
 from framework.values.reason import Reason
@@ -76,7 +77,7 @@ def running_speculation(request: ModelRequest, instance: InstanceView | None) ->
         return instance.running.speculation
     if instance is not None and instance.granted is not None:
         return instance.granted.spec.resolved
-    return request.spec.mode
+    return asked_mode(request) or "user"
 
 
 def model_flags(view: ModelView) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def offload_text(offload: bool | None) -> str:
 def reasons_of(instance: InstanceView, *more: Reason) -> tuple[Reason, ...]:
     """Every reason that belongs to an instance, and `more`, worst first, each once."""
     order = {"error": 0, "warning": 1, "info": 2}
-    unique = {(reason.code, reason.message): reason for reason in (*_all_reasons(instance), *more)}
+    unique = {(reason.code, reason.message): reason for reason in (*told_of(instance), *more)}
     return tuple(sorted(unique.values(), key=lambda reason: order[reason.severity]))
 
 
@@ -118,22 +119,3 @@ def _fraction(progress: LoadProgress) -> float:
     if progress.total_bytes > 0:
         return share(progress.loaded_bytes, progress.total_bytes)
     return min(1.0, max(0.0, progress.fraction))
-
-
-def _all_reasons(instance: InstanceView) -> Iterator[Reason]:
-    if instance.last_error is not None:
-        yield instance.last_error
-    if instance.result is not None and instance.result.failure is not None:
-        yield instance.result.failure.reason
-    if instance.state is State.STOPPED:
-        # The rest is about a start that is over.
-        return
-    if instance.result is not None:
-        yield from instance.result.degradations
-        if instance.result.speculation_reason is not None:
-            yield instance.result.speculation_reason
-    if instance.plan is not None:
-        if instance.plan.spec.reason is not None:
-            yield instance.plan.spec.reason
-        yield from instance.plan.spec.notes
-        yield from instance.plan.reasons

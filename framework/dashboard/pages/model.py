@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from framework.api.shapes.status import source_text
+from framework.api.told import verdict_on
 from framework.dashboard.pages.compare import CompareTable, compare_table
 from framework.dashboard.pages.event_rows import RecentEvents
 from framework.dashboard.pages.ids import element_id
@@ -30,7 +31,6 @@ from framework.dashboard.pages.process import (
 )
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
-from framework.dashboard.pages.spec_words import running_value
 from framework.dashboard.pages.waterfall import MemorySection, memory_section
 from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of, look_of_model
 from framework.dashboard.updates import Fragment
@@ -39,7 +39,6 @@ from framework.values.instance import InstanceView, ModelView, State
 from framework.values.pool import WaitingView
 from framework.values.reason import Reason
 from framework.values.request import LiveSettings, LoadMode, ModelRequest
-from framework.values.spec_yield import PLAIN
 from framework.values.units_text import duration
 
 LOAD_MODES: dict[LoadMode, str] = {
@@ -91,6 +90,8 @@ class ReasonList:
     id: str
     reasons: tuple[Reason, ...]
     detail: str
+    is_loaded: bool
+    """Whether there is anything that could differ."""
 
 
 @dataclass(frozen=True)
@@ -230,8 +231,9 @@ def _section(view: ModelView, instance: InstanceView | None, heading: str) -> In
         compare=compare_table(f"{element}-compare", request, instance),
         reasons=ReasonList(
             f"{element}-reasons",
-            reasons_of(instance, *_verdict_on(view, instance)) if instance else (),
+            reasons_of(instance, *verdict_on(view, instance)) if instance else (),
             failure.detail if failure else "",
+            is_loaded=instance is not None and instance.granted is not None,
         ),
         memory=memory_section(
             f"{element}-memory",
@@ -271,12 +273,6 @@ def _heading(instance: InstanceView, view: ModelView) -> str:
     oldest = min(i.generation for i in view.instances if i.replica == instance.replica)
     role = "" if newest == oldest else ", replacement" if instance.generation == newest else ", serving"
     return f"Replica {instance.replica}{role}"
-
-
-def _verdict_on(view: ModelView, instance: InstanceView) -> tuple[Reason, ...]:
-    """What the yield watch found, where it is about this process."""
-    verdict = view.spec_yield.verdict
-    return () if verdict is None or running_value(instance) in (None, PLAIN) else (verdict,)
 
 
 def _keeps(live: LiveSettings) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from framework.api.shapes.plan import asked_mode
 from framework.api.shapes.status import source_text
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan, SpecDecision
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest, SpecPolicy
 from framework.values.spec_yield import PLAIN
+from framework.values.speculation import drafts_by_model
 from framework.values.units_text import UNKNOWN, tokens
 
 AUTO = "automatic"
@@ -53,7 +55,7 @@ def spec_words(request: ModelRequest, instance: InstanceView | None) -> SpecWord
     """Asked, resolved and running; without a plan nothing was resolved, without a process nothing runs."""
     plan = instance.granted if instance is not None else None
     if plan is None:
-        asked = _word(request.spec.mode)
+        asked = _word(asked_mode(request) or "user")
         return SpecWords(asked, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, runs_as_resolved=False, differs=False)
     spec, running = plan.spec, running_value(instance)
     return SpecWords(
@@ -62,7 +64,7 @@ def spec_words(request: ModelRequest, instance: InstanceView | None) -> SpecWord
         running=UNKNOWN if running is None else _resolved(running, spec),
         depth=_depth(spec),
         drafter=_drafter(spec),
-        runs_as_resolved=running == spec.resolved,
+        runs_as_resolved=running == spec.resolved or (spec.resolved == "user" and drafts_by_model(running)),
         differs=next(fallback_reasons(instance), None) is not None,
     )
 

@@ -25,6 +25,7 @@ from framework.dashboard.pages.spec_words import (
 from framework.dashboard.states import Look, Tone, look_of, look_of_model
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
+from framework.planning.speculation.emit import uses_lengths
 from framework.values.instance import InstanceView, ModelView
 from framework.values.reason import Reason
 from framework.values.request import SpecPolicy
@@ -32,7 +33,6 @@ from framework.values.spec_yield import SpecTotals, best_known
 from framework.values.units_text import UNKNOWN, count, counted, percent, tokens
 
 SPECULATION = "/speculation"
-NGRAM_MODES = frozenset({"auto", "ngram", "mtp+ngram"})
 HEAD_MODES = frozenset({"auto", "mtp", "mtp+ngram"})
 # More positions than any engine drafts at once; a longer list is cut.
 MAX_POSITIONS = 64
@@ -157,7 +157,8 @@ def _has_details(view: ModelView) -> bool:
 def _row(view: ModelView) -> SpecRow:
     request, serving = view.request, serving_instance(view)
     words = spec_words(request, serving)
-    totals = _sum(one.speculation for one in view.instances)
+    # Of a process that is gone the counts are over; its speeds are kept.
+    totals = _sum(one.speculation for one in view.instances if one.running is not None)
     best = best_known(view.speeds, running_value(serving))
     tone, icon = speedup_look(best)
     return SpecRow(
@@ -186,10 +187,24 @@ def _card(view: ModelView) -> SpecCard:
         id=element,
         model=view.request.id,
         url=model_url(view.request.id),
-        policy=tuple(_policy(view.request.spec)) if not _by_arguments(planned) else ("engine_args decide",),
+        policy=_policy_of(view.request.spec, planned),
         instances=tuple(_instance(one, several=several) for one in planned),
         speeds=speed_section(f"{element}-speeds", view),
     )
+
+
+def _policy_of(policy: SpecPolicy, planned: Sequence[InstanceView]) -> tuple[str, ...]:
+    if _by_arguments(planned):
+        return ("engine_args decide",)
+    return tuple(_policy(policy, has_lengths=not planned or any(map(_uses_lengths, planned))))
+
+
+def _uses_lengths(instance: InstanceView) -> bool:
+    """Whether lengths of n-grams are on the line of a process, and what they are for runs."""
+    spec = instance.granted.spec if instance.granted is not None else None
+    if spec is None or not uses_lengths(spec):
+        return False
+    return instance.running is None or instance.running.speculation in (None, spec.resolved)
 
 
 def _by_arguments(planned: Sequence[InstanceView]) -> bool:
@@ -246,14 +261,14 @@ def _sum(totals: Iterable[SpecTotals]) -> SpecTotals:
     return SpecTotals(drafted=sum(one.drafted for one in known), accepted=sum(one.accepted for one in known))
 
 
-def _policy(policy: SpecPolicy) -> Iterable[str]:
-    """The settings that the mode reads."""
+def _policy(policy: SpecPolicy, *, has_lengths: bool) -> Iterable[str]:
+    """The settings that the mode reads; those of n-grams where they are used."""
     yield f"mode {policy.mode}"
     if policy.drafter is not None:
         yield f"drafter {asked_drafter(policy)}"
     if policy.depth is not None or policy.is_adaptive:
         yield f"depth {asked_depth(policy)}"
-    if policy.mode in NGRAM_MODES:
+    if has_lengths and policy.mode != "off":
         lengths = f"{policy.ngram_min:,} to {policy.ngram_max:,}"
         yield f"n-grams of {counted(policy.ngram_match, 'token')}, drafts of {lengths}"
     if policy.mode in HEAD_MODES and policy.allow_mla:

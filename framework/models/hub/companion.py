@@ -16,7 +16,7 @@ from typing import Literal
 from framework.models.companions import choose_drafter, choose_projector
 from framework.models.hub import refusals
 from framework.models.hub.facts import ResolvedSource, source_text
-from framework.models.hub.pins import is_known_to_lack, note_none
+from framework.models.hub.pins import forget_none, is_known_to_lack, lacked_lately, note_none
 from framework.models.hub.places import file_below, gguf_files, snapshot_of, snapshots
 from framework.models.hub.sources import HubSources, OnProgress
 from framework.values.reason import Failure, Reason, Refused
@@ -58,7 +58,8 @@ async def with_companion(
     """A model whose files are here, with its companion where its repository offers one. Never raises Refused.
 
     A model of this machine is returned as it is: what stands beside it is looked at when it is planned. One
-    that is not `is_expected` is not worth a long wait, nor a word when the hub cannot be asked.
+    that is not `is_expected`, or was not there before, is not worth a long wait, nor a word when the hub
+    cannot be asked.
     """
     repo = model.source.repo
     if repo is None:
@@ -66,8 +67,9 @@ async def with_companion(
     beside = await asyncio.to_thread(_beside, kind, model.main)
     if beside is not None:
         return _attached(kind, model, beside)
-    if await asyncio.to_thread(is_known_to_lack, model.main, kind.name):
+    if await asyncio.to_thread(lacked_lately, model.main, kind.name):
         return model
+    is_expected = is_expected and not await asyncio.to_thread(is_known_to_lack, model.main, kind.name)
     try:
         patience_s = kind.patience_s if is_expected else SHORT_PATIENCE_S
         name = await _offered(kind, sources, model, repo, patience_s)
@@ -132,6 +134,8 @@ async def _offered(
     if name is None:
         # What the repository no longer offers, but a cache still has, belongs to other weights.
         await asyncio.to_thread(note_none, model.main, kind.name)
+    else:
+        await asyncio.to_thread(forget_none, model.main, kind.name)
     return name
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from framework.planning.placement.choice import Choice
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason
+from framework.values.speculation import drafts_by_model
 from framework.values.units_text import counted
 
 AUTO = "auto"
-DRAFT = "draft-"
 
 
 def gives_way(plan: LaunchPlan) -> bool:
     """Whether drafting of this launch is there because it was thought to help, not because it was asked."""
-    return plan.spec.requested == AUTO and plan.spec.resolved.startswith(DRAFT)
+    return plan.spec.requested == AUTO and drafts_by_model(plan.spec.resolved)
 
 
 def is_displaced(drafting: Choice | None, plain: Choice | None) -> bool:

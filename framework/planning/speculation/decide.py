@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from framework.engines.args import owns_speculation
 from framework.engines.spec_args import drafter as drafter_in
+from framework.engines.spec_args import owns_speculation
+from framework.manifest.spec_modes import MODES_WITH_DRAFTER
 from framework.planning.speculation import emit, reasons
 from framework.planning.speculation.detect import Detected, detect
 from framework.planning.speculation.native import guard_flags, settings_in_use
 from framework.values.plan import SpecDecision
-from framework.values.speculation import SpecInputs
-
-# Modes in which a drafter is used where there is one.
-DRAFTER_MODES = frozenset({"auto", "mtp", "mtp+ngram", "draft", "eagle3", "dflash"})
+from framework.values.reason import Reason
+from framework.values.speculation import SpecInputs, drafts_by_model
 
 
 def decide_speculation(inputs: SpecInputs) -> SpecDecision:
@@ -27,7 +26,9 @@ def decide_speculation(inputs: SpecInputs) -> SpecDecision:
         drafter = None if inputs.withheld else drafter_in(inputs.args)
         return SpecDecision(None, "user", reason=inputs.withheld, drafter=drafter)
     decision = _with_own_drafter(_by_mode(inputs), inputs)
-    told = inputs.facts.drafter_reasons if inputs.policy.mode in DRAFTER_MODES else ()
+    unused_notes = (*_unused_drafter(decision, inputs), *_unused_lengths(decision, inputs))
+    decision = replace(decision, notes=(*decision.notes, *unused_notes))
+    told = _of_drafter(decision, inputs)
     if inputs.is_native:
         guard = guard_flags(inputs.policy, inputs.caps)
         return replace(decision, block=(*decision.block, *guard), notes=(*told, *decision.notes))
@@ -36,10 +37,37 @@ def decide_speculation(inputs: SpecInputs) -> SpecDecision:
     return replace(decision, notes=(*told, *decision.notes, *mark))
 
 
+def _of_drafter(decision: SpecDecision, inputs: SpecInputs) -> tuple[Reason, ...]:
+    """What was found of the drafter, each once: `drafter_not_found` says the last one itself."""
+    if inputs.policy.mode not in MODES_WITH_DRAFTER:
+        return ()
+    known, reason = inputs.facts.drafter_reasons, decision.reason
+    return known[:-1] if reason is not None and reason.code == "drafter_not_found" else known
+
+
 def _with_own_drafter(decision: SpecDecision, inputs: SpecInputs) -> SpecDecision:
     """A drafter in the user's arguments stands behind ours, and the last one counts."""
     own = drafter_in(inputs.args)
     return decision if own is None or decision.drafter is None else replace(decision, drafter=own)
+
+
+def _unused_drafter(decision: SpecDecision, inputs: SpecInputs) -> tuple[Reason, ...]:
+    """A note on a drafter in the user's arguments that nothing on the line uses. Nothing, where it
+    is taken off the line since drafting is withheld."""
+    own = drafter_in(inputs.args)
+    if own is None or inputs.withheld is not None or drafts_by_model(decision.resolved):
+        return ()
+    return (reasons.drafter_unused(own, decision.resolved),)
+
+
+def _unused_lengths(decision: SpecDecision, inputs: SpecInputs) -> tuple[Reason, ...]:
+    """A note on lengths of n-grams that the policy sets and nothing on the line uses."""
+    policy = inputs.policy
+    is_off = policy.mode == "off" or inputs.withheld is not None
+    told = {note.code for note in decision.notes} & {"ngram_knobs_missing", "ngram_shared_flag"}
+    if is_off or told or emit.uses_lengths(decision) or not emit.sets_lengths(policy):
+        return ()
+    return (reasons.ngram_settings_unused(policy, decision.resolved),)
 
 
 def _by_mode(inputs: SpecInputs) -> SpecDecision:
@@ -83,8 +111,9 @@ def _forced(inputs: SpecInputs, found: Detected, *, is_chained: bool) -> SpecDec
     policy, facts = inputs.policy, inputs.facts
     # D8, D12
     if not found.is_capable:
-        notes = (reasons.model_not_mtp(facts, policy.mode),)
-        return _ngram(inputs, notes) if is_chained else emit.engine_default(inputs, notes=notes)
+        instead = _ngram(inputs) if is_chained else emit.engine_default(inputs)
+        note = reasons.model_not_mtp(facts, policy.mode, instead.resolved)
+        return replace(instead, notes=(note, *instead.notes))
     # D9, D13
     if found.is_drafter_missing:
         return emit.without_drafter(inputs)

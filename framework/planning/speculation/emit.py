@@ -8,25 +8,42 @@ from __future__ import annotations
 
 from typing import Literal
 
+from framework.engines.spec_args import DEFAULT_FLAG, TYPE_FLAG
 from framework.planning.speculation import reasons
 from framework.planning.speculation.native import MOST_ADAPTED, controller_flags
 from framework.values.engine import Capabilities
 from framework.values.plan import SpecDecision
 from framework.values.reason import Reason
+from framework.values.request import SpecPolicy
 from framework.values.speculation import DrafterKind, SpecInputs
 
 Notes = tuple[Reason, ...]
 DepthSource = Literal["policy", "default"]
-TYPE_FLAG, DEFAULT_FLAG = "--spec-type", "--spec-default"
 USUAL_DEPTH_FLAG, USUAL_DRAFTER_FLAG = "--spec-draft-n-max", "--model-draft"
 LEGACY_DEPTH_FLAG = "--draft-max"
 # 05 §8.2: measured; deeper drafts lose on prose, where few are accepted.
 ACCELERATED_DEPTH, PLAIN_DEPTH = 2, 3
+# How the flags for lengths of n-grams begin in every build.
+LENGTH_FLAGS = "--spec-ngram-"
 NGRAM, NGRAM_SIMPLE = "ngram-mod", "ngram-simple"
 HEAD = "draft-mtp"
 # Type of each drafting mode, and what builds before the renaming called it (14 §2).
 TYPE_OF_MODE = {"draft": "draft-simple", "eagle3": "draft-eagle3", "dflash": "draft-dflash"}
 MODE_OF_KIND: dict[DrafterKind | None, str] = {"eagle3": "eagle3", "dflash": "dflash"}
+
+
+def uses_lengths(decision: SpecDecision) -> bool:
+    """Whether lengths of n-grams are on the line."""
+    return any(token.startswith(LENGTH_FLAGS) for token in decision.block)
+
+
+def sets_lengths(policy: SpecPolicy) -> bool:
+    """Whether a policy asks for lengths of n-grams other than those that hold without one."""
+    return _lengths(policy) != _lengths(SpecPolicy())
+
+
+def _lengths(policy: SpecPolicy) -> tuple[int, int, int]:
+    return policy.ngram_match, policy.ngram_min, policy.ngram_max
 
 
 def none(inputs: SpecInputs, reason: Reason | None = None, notes: Notes = ()) -> SpecDecision:
@@ -57,7 +74,8 @@ def ngram_simple(inputs: SpecInputs) -> SpecDecision:
 
 def without_drafter(inputs: SpecInputs, notes: Notes = ()) -> SpecDecision:
     """A drafter was wanted and there is none: n-grams instead, else the engine's default."""
-    reason = reasons.drafter_not_found(inputs.facts, inputs.policy.mode)
+    is_named = inputs.policy.drafter is not None
+    reason = reasons.drafter_not_found(inputs.facts, inputs.policy.mode, is_named=is_named)
     if inputs.caps.ngram_flavour is not None:
         return ngram(inputs, reason, notes)
     return engine_default(inputs, reason, notes)
@@ -143,8 +161,7 @@ def _chain(inputs: SpecInputs) -> tuple[tuple[str, ...], Notes]:
 
 
 def _ngram_knobs(inputs: SpecInputs) -> tuple[str, ...]:
-    policy = inputs.policy
-    match, low, high = str(policy.ngram_match), str(policy.ngram_min), str(policy.ngram_max)
+    match, low, high = map(str, _lengths(inputs.policy))
     if inputs.caps.ngram_flavour == "new":
         prefix = "--spec-ngram-mod-n-"
         return (f"{prefix}match", match, f"{prefix}min", low, f"{prefix}max", high)

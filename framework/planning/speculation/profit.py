@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from framework.values.reason import Reason
 from framework.values.spec_yield import PLAIN, AnswerSpeed, SpecTotals
+from framework.values.speculation import drafts_by_model
 
-BY_MODEL = "draft-"
+INACTIVE = "speculation_inactive"
+"""Code of the reason for what is to draft and does not."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +85,12 @@ def is_slower(drafting: Tally, plain: Tally, limits: WatchLimits) -> bool | None
 
 
 def counts_as_plain(speed: AnswerSpeed) -> bool:
-    """Whether an answer tells the speed without drafting.
+    """Whether an answer tells the speed without drafting: of a process that drafts nothing.
 
-    N-grams that find nothing cost next to nothing (05 §12.1); a model that drafts costs even where no draft
-    of it is used.
+    Answers in which n-grams happened to draft nothing are none: they are short and new where others are long
+    and repeat, and a token costs more in a long context.
     """
-    running = speed.by.running
-    return running == PLAIN or (not speed.drafted and not drafts_by_model(running))
-
-
-def drafts_by_model(running: str | None) -> bool:
-    """Whether one of the types that run has a head or another model draft."""
-    return any(part.strip().startswith(BY_MODEL) for part in (running or "").split(","))
+    return speed.by.running == PLAIN and not speed.drafted
 
 
 def unprofitable(

@@ -13,6 +13,11 @@ from framework.values.request import SpecPolicy
 from framework.values.speculation import SpecFacts
 
 NEWER = "Install a newer llama.cpp build"
+INSTEAD = {
+    "default": "The engine's own default (--spec-default) drafts instead",
+    "ngram-mod": "N-grams draft instead",
+    "none": "Nothing drafts",
+}
 
 
 # Fallbacks
@@ -42,15 +47,19 @@ def binary_no_draft_type(word: str, caps: Capabilities) -> Reason:
     )
 
 
-def drafter_not_found(facts: SpecFacts, mode: str) -> Reason:
-    """The mode, or the model's family, needs a file that is not here."""
+def drafter_not_found(facts: SpecFacts, mode: str, *, is_named: bool) -> Reason:
+    """The mode, or the model's family, needs a file that is not here; its cause is told with it."""
     named = facts.model_id or facts.file_name or "the model"
-    why = f": {facts.drafter_reasons[-1].message}" if facts.drafter_reasons else "."
+    cause = facts.drafter_reasons[-1] if facts.drafter_reasons else None
+    why = "." if cause is None else f": {cause.message}"
+    usual = "Name one with `draft` in the speculation table, or check network and repository; then `paddock"
+    if cause is None and not is_named:
+        why = ": its [speculation.NAME] table names no `draft`."
+        usual = "Name one with `draft` in the speculation table, or use another mode; then `paddock"
     return Reason(
         "drafter_not_found",
         f"There is no drafter for {named}, so that the mode {mode} cannot use one{why}",
-        "Name one with `draft` in the speculation table, or check network and repository; then `paddock"
-        " reload MODEL`.",
+        (cause.remedy if cause is not None else "") or f"{usual} reload MODEL`.",
         "warning",
         {"model": named, "mode": mode, "because": [reason.code for reason in facts.drafter_reasons]},
     )
@@ -81,14 +90,18 @@ def probe_inconclusive(caps: Capabilities) -> Reason:
     )
 
 
-def model_not_mtp(facts: SpecFacts, mode: str) -> Reason:
-    """A forced mode without anything to use."""
+def model_not_mtp(facts: SpecFacts, mode: str, instead: str) -> Reason:
+    """A forced mode without anything to use; `instead` is what the decision comes to."""
     return Reason(
         "model_not_mtp",
         f"The mode {mode} asks for a prediction head, and the model has none: its header names no prediction"
-        " layers, and there is no drafter made for it.",
+        f" layers, and there is no drafter made for it. {INSTEAD.get(instead, instead)}.",
         "Use a file with its head, name an MTP drafter with `draft`, or use mode auto.",
-        evidence={"nextn_layers": facts.nextn_layers, "drafter_kind": facts.drafter_kind},
+        evidence={
+            "nextn_layers": facts.nextn_layers,
+            "drafter_kind": facts.drafter_kind,
+            "instead": instead,
+        },
     )
 
 
@@ -147,6 +160,19 @@ def ngram_knobs_missing(*, is_chain: bool) -> Reason:
     )
 
 
+def ngram_settings_unused(policy: SpecPolicy, resolved: str) -> Reason:
+    """Lengths that no process gets."""
+    lengths = {"match": policy.ngram_match, "min": policy.ngram_min, "max": policy.ngram_max}
+    told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+    return Reason(
+        "ngram_settings_unused",
+        f"The lengths in `ngram` of the policy ({told}) have no effect: speculation comes to {resolved}, which"
+        " does not use them.",
+        "Set the mode to ngram or mtp+ngram to use them, or remove them.",
+        evidence={**lengths, "resolved": resolved},
+    )
+
+
 def ngram_shared_flag() -> Reason:
     """One flag for two lengths."""
     return Reason(
@@ -173,6 +199,19 @@ def spec_default_unsupported(caps: Capabilities) -> Reason:
         f"This llama-server ({caps.version}) has no --spec-default; the model runs without speculation.",
         f"{NEWER}, or choose the mode ngram.",
         evidence={"version": caps.version},
+    )
+
+
+def drafter_unused(drafter: str, resolved: str) -> Reason:
+    """A drafter on the line, and no type that would use it."""
+    return Reason(
+        "drafter_unused",
+        f"engine_args name the drafter {drafter}, and nothing is to draft with it: speculation comes to"
+        f" {resolved}. Some builds do not read it, others load it for nothing or draft with it all the same.",
+        "Name it with `draft` in the speculation table, or add the --spec-type that uses it to engine_args,"
+        " or take it out.",
+        "warning",
+        {"drafter": drafter, "resolved": resolved},
     )
 
 

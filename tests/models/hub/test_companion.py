@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from framework.models.hub.companion import (
     with_named_drafter,
 )
 from framework.models.hub.facts import ResolvedSource
+from framework.models.hub.pins import FOLDER, ask_again
 from framework.models.hub.sources import HubSources
 from framework.values.instance import LoadProgress
 from framework.values.request import ModelSource
@@ -111,6 +114,53 @@ async def test_a_model_of_this_machine_asks_nobody(
     assert hub.seen == []
 
 
+def days_later(model: ResolvedSource, days: float = 2.0) -> None:
+    """What was found out about the repository becomes that old."""
+    at_s = datetime.now(UTC).timestamp() - days * 24 * 3600
+    for note in model.main.parents[2].glob(f"{FOLDER}/*"):
+        os.utime(note, (at_s, at_s))
+
+
+@pytest.mark.parametrize("days", [2.0, -2.0], ids=["a day later", "after a clock went wrong"])
+async def test_one_that_was_published_later_is_found(
+    sources: HubSources, hub: HubStandIn, model: ResolvedSource, days: float
+) -> None:
+    files = {name: hub.repos[REPO].files[name] for name in PROJECTORS}
+    withdraw(hub)
+    assert await with_companion(PROJECTOR, sources, model, ignore) == model
+    hub.repos[REPO].files.update(files)
+    assert (await with_companion(PROJECTOR, sources, model, ignore)).projector is None
+    days_later(model, days)
+    found = await with_companion(PROJECTOR, sources, model, ignore)
+    assert found.projector is not None
+    assert with_cached(PROJECTOR, sources, model).projector == found.projector
+
+
+async def test_one_that_is_still_not_there_is_left_alone_for_another_day(
+    sources: HubSources, hub: HubStandIn, model: ResolvedSource
+) -> None:
+    withdraw(hub)
+    await with_companion(PROJECTOR, sources, model, ignore)
+    days_later(model)
+    assert await with_companion(PROJECTOR, sources, model, ignore) == model
+    hub.seen.clear()
+    assert await with_companion(PROJECTOR, sources, model, ignore) == model
+    assert hub.seen == []
+
+
+async def test_when_the_hub_cannot_be_asked_again_nothing_changes_and_nothing_is_said(
+    sources: HubSources, hub: HubStandIn, model: ResolvedSource
+) -> None:
+    hub.repos[REPO].commit = "b" * 40
+    await with_companion(PROJECTOR, sources, model, ignore)
+    withdraw(hub)
+    await with_companion(PROJECTOR, sources, model, ignore)
+    days_later(model)
+    hub.faults.api_status = 503
+    assert await with_companion(PROJECTOR, sources, model, ignore) == model
+    assert with_cached(PROJECTOR, sources, model) == model
+
+
 # Drafters
 
 DRAFTER_FILE = "mtp-Tiny.gguf"
@@ -163,6 +213,20 @@ async def test_one_that_is_offered_and_cannot_be_had_is_a_note_whether_expected_
     hub.faults.content_status = 403
     found = await with_companion(DRAFTER, sources, model, ignore, is_expected=False)
     assert [note.code for note in found.drafter_notes] == ["companion_not_fetched"]
+
+
+async def test_a_drafter_of_a_later_commit_serves_offline_too_once_it_was_found(
+    sources: HubSources, environ: dict[str, str], hub: HubStandIn, model: ResolvedSource, tmp_path: Path
+) -> None:
+    assert await with_companion(DRAFTER, sources, model, ignore) == model
+    add_drafters(hub, tmp_path)
+    hub.repos[REPO].commit = "b" * 40
+    ask_again(model.main)
+    found = await with_companion(DRAFTER, sources, model, ignore)
+    assert found.drafter is not None
+    assert found.drafter.parent.name == "b" * 40
+    offline = HubSources({**environ, "HF_HUB_OFFLINE": "1"})
+    assert (await with_companion(DRAFTER, offline, model, ignore)).drafter == found.drafter
 
 
 async def test_a_hub_that_hangs_is_not_waited_for_long(

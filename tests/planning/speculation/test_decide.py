@@ -219,11 +219,27 @@ def test_a_build_without_n_grams_chains_nothing() -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "mtp", "mtp+ngram", "draft"])
 def test_why_there_is_no_drafter_is_told_with_it(mode: str) -> None:
-    why = Reason("drafter_unfit", "Its vocabulary is another one.")
-    decision = decided(mode, replace(GEMMA, drafter_reasons=(why,)))
-    assert told(decision) == ("drafter_not_found", ["drafter_unfit"])
+    other = Reason("companion_not_fetched", "The hub is down.")
+    why = Reason("drafter_unfit", "Its vocabulary is another one.", "Name its sister.")
+    decision = decided(mode, replace(GEMMA, drafter_reasons=(other, why)))
+    # Once: neither as a note of its own, nor with another remedy.
+    assert told(decision) == ("drafter_not_found", ["companion_not_fetched"])
     assert decision.reason is not None
     assert "Its vocabulary is another one." in decision.reason.message
+    assert decision.reason.remedy == "Name its sister."
+
+
+@pytest.mark.parametrize(
+    ("mode", "caps", "said"),
+    [
+        ("mtp", NEW, "The engine's own default (--spec-default) drafts instead."),
+        ("mtp+ngram", NEW, "N-grams draft instead."),
+        ("mtp+ngram", BARE, "Nothing drafts."),
+    ],
+)
+def test_a_mode_without_a_head_says_what_drafts_instead(mode: str, caps: Capabilities, said: str) -> None:
+    (note, *_) = decided(mode, PLAIN, caps).notes
+    assert note.message.endswith(said)
 
 
 def test_modes_that_use_no_drafter_do_not_tell_of_it() -> None:
@@ -239,3 +255,34 @@ def test_every_reason_is_a_sentence_with_a_remedy(mode: str) -> None:
     for reason in (reason for one in decisions for reason in (one.reason, *one.notes) if reason):
         assert reason.message.endswith("."), reason
         assert reason.remedy.endswith("."), reason
+
+
+# A drafter of the user's that nothing uses
+
+OWN_DRAFTERS = [("-md", "/m/own.gguf"), ("--spec-draft-hf", "o/r")]
+
+
+@pytest.mark.parametrize("args", OWN_DRAFTERS, ids=["file", "hub"])
+@pytest.mark.parametrize(
+    ("mode", "facts", "resolved"),
+    [
+        pytest.param("off", PLAIN, "none", id="off"),
+        pytest.param("ngram", PLAIN, "ngram-mod", id="n-grams"),
+        pytest.param("auto", PLAIN, "default", id="default"),
+    ],
+)
+def test_a_drafter_that_no_type_uses_is_told(
+    mode: str, facts: SpecFacts, resolved: str, args: tuple[str, ...]
+) -> None:
+    decision = decided(mode, facts, args=args)
+    assert (decision.resolved, told(decision)) == (resolved, (None, ["drafter_unused"]))
+    assert (decision.notes[0].severity, args[1] in decision.notes[0].message) == ("warning", True)
+
+
+@pytest.mark.parametrize("args", OWN_DRAFTERS, ids=["file", "hub"])
+def test_a_drafter_that_is_used_or_taken_off_the_line_is_not(args: tuple[str, ...]) -> None:
+    with_drafter = replace(PLAIN, drafter=DRAFTER, drafter_kind="plain")
+    assert told(decided("draft", with_drafter, args=args)) == (None, [])
+    assert told(decided("mtp", HEAD, args=args)) == (None, [])
+    assert told(decided("off", args=(*args, "--spec-type", "draft-simple"))) == (None, [])
+    assert told(decided("off", args=args, withheld=WITHHELD)) == ("runtime_error", [])

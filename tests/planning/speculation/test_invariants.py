@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -133,6 +134,16 @@ def test_a_build_is_never_given_a_type_that_it_is_known_to_lack(asked: SpecInput
         assert words <= known | flavoured
 
 
-@given(inputs)
-def test_a_decision_depends_on_nothing_else(asked: SpecInputs) -> None:
-    assert decide_speculation(asked) == decide_speculation(asked)
+@given(inputs, models)
+def test_without_a_use_for_a_drafter_the_model_does_not_matter(asked: SpecInputs, other: SpecFacts) -> None:
+    policy = replace(asked.policy, mode="ngram")
+    one, another = replace(asked, policy=policy), replace(asked, policy=policy, facts=other)
+    assert decide_speculation(one) == decide_speculation(another)
+
+
+@given(inputs, models, policies, builds)
+def test_who_drives_speculation_himself_is_asked_for_nothing_else(
+    asked: SpecInputs, facts: SpecFacts, policy: SpecPolicy, caps: Capabilities
+) -> None:
+    own = replace(asked, args=("--spec-type", "draft-mtp"))
+    assert decide_speculation(own) == decide_speculation(replace(own, facts=facts, policy=policy, caps=caps))
