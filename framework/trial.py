@@ -154,10 +154,15 @@ async def _running_fleet(
     try:
         yield fleet
     finally:
-        await fleet.close(manifest.server.shutdown_s)
-        running.cancel()
-        await asyncio.wait({running})
-        await shop.client.close()
+        try:
+            await fleet.close(manifest.server.shutdown_s)
+        except asyncio.CancelledError:
+            await fleet.close(0.0)  # a second interrupt does not wait for engines
+            raise
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+            await shop.client.close()
 
 
 async def _time(

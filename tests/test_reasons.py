@@ -16,7 +16,8 @@ def codes_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         first: list[ast.expr] = []
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason" and node.args:
-            first = [node.args[0]]
+            code = node.args[0]
+            first = [code.body, code.orelse] if isinstance(code, ast.IfExp) else [code]
         elif (
             path.name.endswith("failures.py")
             and isinstance(node, ast.Return)

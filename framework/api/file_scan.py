@@ -14,6 +14,7 @@ from pathlib import Path
 
 from framework.models.folder import Found, FoundModel, find_models
 from framework.models.hub.facts import ResolvedSource
+from framework.models.regular_file import is_folder
 from framework.values.manifest import Manifest
 from framework.values.request import ModelSource
 
@@ -67,5 +68,5 @@ def scan_manifest(manifest: Manifest, find_local: FindLocal, at_s: float) -> Sca
         for path in files[:1]:
             users[path] = (*users.get(path, ()), request.id)
     found = find_models(folders, fetched)
-    missing = tuple(folder for folder in folders if not folder.is_dir())
+    missing = tuple(folder for folder in folders if not is_folder(folder))
     return Scan(at_s, manifest.sha256, tuple(folders), found, users, missing)

@@ -57,7 +57,7 @@ TokensOption = Annotated[
     typer.Option(
         "--tokens",
         metavar="NUMBER",
-        parser=parsers.whole_number("--tokens", 2, MOST_TOKENS, "token"),
+        parser=parsers.whole_number("--tokens", 2, MOST_TOKENS, "tokens"),
         help="Length of each answer.",
     ),
 ]

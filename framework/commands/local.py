@@ -28,7 +28,7 @@ def require_manifest(flag: Path | None) -> Manifest:
     if loaded.manifest is None:
         raise broken_manifest(loaded.problems)
     for problem in loaded.problems:
-        note(f"warning: {problem.sentence}")
+        note(f"warning: {problem.sentence} [{problem.code}]")
     return loaded.manifest
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from framework.engines.buffers_log import LINE
+from framework.values.plain_text import brief
 
 Cause = Literal["vocabulary", "other", ""]
 VOCABULARY = re.compile(
@@ -22,7 +23,6 @@ OTHER = re.compile(
     r"|doesn't contain MTP layers",
     re.IGNORECASE,
 )
-QUOTED_LENGTH = 300
 
 
 def draft_refusal(lines: Iterable[str]) -> tuple[Cause, str]:
@@ -33,7 +33,7 @@ def draft_refusal(lines: Iterable[str]) -> tuple[Cause, str]:
         if match is None:
             continue
         if VOCABULARY.search(match["text"]):
-            return "vocabulary", match["text"][:QUOTED_LENGTH]
+            return "vocabulary", brief(match["text"])
         if not general and OTHER.search(match["text"]):
-            general = match["text"][:QUOTED_LENGTH]
+            general = brief(match["text"])
     return ("other", general) if general else ("", "")

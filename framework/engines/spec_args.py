@@ -67,25 +67,30 @@ def depth(args: Sequence[str], env: Mapping[str, str] | None = None) -> int | No
 def drafter(args: Sequence[str], env: Mapping[str, str] | None = None) -> str | None:
     """File or hub id of the drafter: the last one named, else that of a variable."""
     found = _named_drafter(args, env or {})
-    return found[0] if found is not None else None
+    return found[1] if found is not None else None
+
+
+def drafter_naming(args: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """The flag or variable that names the drafter, as it is written; empty for none."""
+    found = _named_drafter(args, env or {})
+    return found[0] if found is not None else ""
 
 
 def is_drafter_file(args: Sequence[str], env: Mapping[str, str] | None = None) -> bool:
     """Whether what `drafter` returns is a file, not something that the engine gets from a hub."""
-    found = _named_drafter(args, env or {})
-    return found is not None and found[1]
+    return drafter_naming(args, env) in DRAFTER_FLAGS.union(DRAFTER_FILE_VARIABLES)
 
 
-def _named_drafter(args: Sequence[str], env: Mapping[str, str]) -> tuple[str, bool] | None:
-    """The drafter, and whether it is a file."""
+def _named_drafter(args: Sequence[str], env: Mapping[str, str]) -> tuple[str, str] | None:
+    """What names the drafter, and the drafter."""
     for place in reversed(range(len(args))):
         if args[place] in DRAFTER_FLAGS or args[place] in DRAFTER_HUB_FLAGS:
             value = next(values_of(args[place : place + 2], (args[place],)), "")
             if value:
-                return value, args[place] in DRAFTER_FLAGS
+                return args[place], value
     for variable in DRAFTER_VARIABLES:
         if env.get(variable):
-            return env[variable], variable in DRAFTER_FILE_VARIABLES
+            return variable, env[variable]
     return None
 
 

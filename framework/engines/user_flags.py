@@ -16,6 +16,7 @@ from framework.engines.spec_args import (
     TYPE_FLAG,
 )
 from framework.values.engine import Capabilities
+from framework.values.plain_text import brief
 from framework.values.reason import Reason
 
 FLAG = re.compile(r"--[a-z][a-z0-9-]+|-[a-z][a-z0-9-]*", re.IGNORECASE)
@@ -23,7 +24,7 @@ FLAG = re.compile(r"--[a-z][a-z0-9-]+|-[a-z][a-z0-9-]*", re.IGNORECASE)
 DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d-]+")
 # In some builds two values stand behind these.
 PAIR_FLAGS = frozenset({"--lora-scaled", "--control-vector-scaled", "--control-vector-layer-range"})
-LONGEST_SHOWN = 60
+LONGEST_SHOWN, MOST_LISTED = 60, 20
 # Less alike than this, a flag is rather of another time than misspelt.
 LEAST_ALIKE_SHARE = 0.8
 
@@ -82,11 +83,12 @@ def _unknown_type(value: str, caps: Capabilities) -> str:
 
 
 def _type_refused(kind: str, caps: Capabilities) -> Reason:
+    asked = f"{TYPE_FLAG} {brief(kind, LONGEST_SHOWN)}"
     near = get_close_matches(kind.strip().lower(), caps.spec_types, 1, LEAST_ALIKE_SHARE)
     return Reason(
         "user_flag_rejected",
-        f"engine_args ask for {TYPE_FLAG} {_shown(kind)}, and this engine ({caps.version}) has no such type.",
-        f"Did you mean {near[0]}?" if near else f"It has {', '.join(caps.spec_types)}.",
+        f"engine_args ask for {asked}, and this engine ({caps.version}) has no such type.",
+        f"Did you mean {near[0]}?" if near else f"It has {', '.join(caps.spec_types[:MOST_LISTED])}.",
         "error",
         {"flag": TYPE_FLAG, "value": kind, "version": caps.version},
     )
@@ -101,9 +103,11 @@ def _stray(token: str, caps: Capabilities) -> Reason:
     flag = next((one for one in (f"--{name}", f"-{name}") if name and one in known), "")
     if is_dashed and len(words) > 1:
         remedy = f"Make {flag or 'the flag'} and its value two texts of engine_args."
-        return _not_a_flag(f"{_shown(words[0])} …", remedy, caps)  # what follows may be a secret
+        return _not_a_flag(
+            f"{brief(words[0], LONGEST_SHOWN)} …", remedy, caps
+        )  # what follows may be a secret
     remedy = f"Write it as {flag}." if flag else "Take it out, or write its flag before it."
-    return _not_a_flag(_shown(token), remedy, caps)
+    return _not_a_flag(brief(token, LONGEST_SHOWN), remedy, caps)
 
 
 def _not_a_flag(shown: str, remedy: str, caps: Capabilities) -> Reason:
@@ -115,11 +119,6 @@ def _not_a_flag(shown: str, remedy: str, caps: Capabilities) -> Reason:
         "error",
         {"flag": shown, "version": caps.version},
     )
-
-
-def _shown(text: str) -> str:
-    plain = "".join(one if one.isprintable() else "\ufffd" for one in text)
-    return plain if len(plain) <= LONGEST_SHOWN else f"{plain[:LONGEST_SHOWN]}…"
 
 
 def _removed(flag: str, value: str, caps: Capabilities) -> Reason:

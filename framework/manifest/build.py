@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from framework.manifest.engine_args import normalised
-from framework.manifest.files import Files
+from framework.manifest.files import FOLDER, Files
 from framework.manifest.outside import Outside
 from framework.manifest.schema_engines import EngineTable, PoolTable, SpeculationTable
 from framework.manifest.schema_model import ModelTable
@@ -115,7 +115,7 @@ def engine_ref(name: str, table: EngineTable, files: Files) -> EngineRef:
         path = files.absolute(table.binary)
     elif table.binary != "auto":
         command = table.binary
-    is_directory = path is not None and path.is_dir()
+    is_directory = path is not None and files.fault(table.binary) == FOLDER
     return EngineRef(
         name=name,
         kind=table.kind,

@@ -15,6 +15,7 @@ from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.spec_modes import MODES_WITH_DRAFTER, canonical_mode
 from framework.manifest.tables import Entry, Tables
 
+Declaring = Entry[EngineTable] | Entry[DefaultsTable]
 ENGINE_PREFIX = "LLAMA_ARG_"
 ENGINE_KEY = "LLAMA_API_KEY"
 ENGINE_KEY_FILE = "LLAMA_ARG_API_KEY_FILE"
@@ -46,7 +47,8 @@ _BY_PLACEMENT = 'with placement.mode = "manual" the keys of placement say it'
 
 def check_environment(tables: Tables, models: Mapping[str, ModelTable], findings: Findings) -> None:
     """Note each variable that has no effect; `models` have what they inherit. Values are never shown."""
-    for entry in (*tables.engines.values(), *tables.asking()):
+    written: list[Declaring] = [*tables.engines.values(), *tables.asking()]
+    for entry in written:
         _note(entry, NEVER, findings)
     for name, merged in models.items():
         unused = dict(_unused(merged, tables))
@@ -58,9 +60,7 @@ def check_environment(tables: Tables, models: Mapping[str, ModelTable], findings
             _note(tables.engines[merged.engine], unused, findings)
 
 
-def _note(
-    entry: Entry[EngineTable] | Entry[DefaultsTable], unused: Mapping[str, str], findings: Findings
-) -> None:
+def _note(entry: Declaring, unused: Mapping[str, str], findings: Findings) -> None:
     for variable in entry.table.environment:
         if variable in unused:
             place = entry.place.child("environment", variable).key

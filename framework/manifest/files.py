@@ -18,6 +18,7 @@ from framework.manifest.document import decode, read_bytes
 
 # The longest templates are some tens of kilobytes.
 MAX_TEMPLATE_BYTES = 2**20
+FOLDER = "is a folder"
 
 
 @dataclass
@@ -53,6 +54,18 @@ class Files:
         """Whether there is something at the path that a text means."""
         self.canonical(written)
         return written not in self._missing
+
+    def fault(self, written: str) -> str:
+        """Why a text names no regular file, as a clause; empty where it does."""
+        try:
+            mode = os.stat(self.canonical(written)).st_mode  # noqa: PTH116
+        except (FileNotFoundError, NotADirectoryError):
+            return "does not exist"
+        except OSError as error:
+            return f"cannot be read: {(error.strerror or 'unknown error').lower()}"
+        if stat.S_ISREG(mode):
+            return ""
+        return FOLDER if stat.S_ISDIR(mode) else "is no regular file"
 
     def size_bytes(self, written: str | None) -> int:
         """Size of a file that holds weights; 0 where there is none to look at."""

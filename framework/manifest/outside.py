@@ -16,8 +16,6 @@ from framework.manifest.findings import Findings, Place
 from framework.manifest.tables import Tables
 
 NOT_A_PATH = frozenset({"none", "auto"})
-NO_START = "the model cannot start"
-WITHOUT_DRAFTER = "models run without this drafter"
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def _note_missing_files(tables: Tables, files: Files, findings: Findings) -> Non
         drafter = policy.table.draft and policy.table.draft.path
         if drafter:
             place = policy.place.child("draft")
-            _note_if_missing(drafter, "file_missing", place, files, findings, WITHOUT_DRAFTER)
+            _note_useless_drafter(drafter, place, files, findings)
     for entry in tables.asking():
         projector = entry.table.projector
         if projector is not None and projector not in NOT_A_PATH:
@@ -109,14 +107,28 @@ def _note_missing_files(tables: Tables, files: Files, findings: Findings) -> Non
                 _note_if_missing(adapter.path, "file_missing", place, files, findings)
 
 
-def _note_if_missing(
-    written: str, code: str, place: Place, files: Files, findings: Findings, until: str = NO_START
-) -> None:
+def _note_useless_drafter(written: str, place: Place, files: Files, findings: Findings) -> None:
+    """A pipe or a device is never opened, and a folder holds several files."""
+    fault = "" if "${" in written else files.fault(written)
+    if fault:
+        findings.add(
+            "file_missing",
+            place,
+            f"{place.name}: {files.canonical(written)} {fault}; models run without this drafter until there"
+            " is a file",
+            found=f'"{written}"',
+            allowed="an existing file",
+            severity="warning",
+        )
+
+
+def _note_if_missing(written: str, code: str, place: Place, files: Files, findings: Findings) -> None:
     if "${" not in written and not files.exists(written):
         findings.add(
             code,
             place,
-            f"{place.name}: there is no file {files.canonical(written)}; {until} until it is there",
+            f"{place.name}: there is no file {files.canonical(written)}; the model cannot start until it"
+            " is there",
             found=f'"{written}"',
             allowed="an existing file",
             severity="warning",

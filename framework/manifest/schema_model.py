@@ -227,7 +227,8 @@ class DefaultsTable(Table):
     placement: PlacementTable = sub_table(PlacementTable)
     """Where layers go."""
     environment: Environment = option({})
-    """Variables for the process, over those of the engine."""
+    """Variables for the process, over those of the engine. One that never reaches it, such as
+    `LLAMA_ARG_SPEC_TYPE`, is a warning that says what to write instead."""
     engine_args: list[Text] = option([])
     """Last resort: flags for the engine's command line, last on it. Flags that would break the setup are
     refused."""

@@ -121,9 +121,15 @@ def parse_source(value: Any) -> WrittenSource:
             raise BadValue("bad_source", f"{SOURCE_FORM}; other addresses are not fetched")
         return WrittenSource(path=value)
     match = HUB.fullmatch(value)
-    if match is None:
+    if match is None or not _is_plain(match.group(1), match.group(3)):
         raise BadValue("bad_source", SOURCE_FORM)
     return WrittenSource(repo=match.group(1), variant=match.group(2), file=match.group(3))
+
+
+def _is_plain(repo: str, file: str | None) -> bool:
+    """Whether a hub reference names a repository and a model file in it, and nothing above or beside it."""
+    parts = [*repo.split("/"), *(file or "x").split("/")]
+    return all(part.strip(".") for part in parts) and (file is None or file.lower().endswith(".gguf"))
 
 
 def parse_template(value: Any) -> str:

@@ -254,7 +254,8 @@ def _more(count: int, main: Path) -> Reason:
 
 
 def _unreadable(path: Path, found: TensorResult, model: Path) -> Reason:
-    return _unfit(path, model, f"it cannot be read: {found.detail}", {"status": found.status})
+    detail = found.detail.removeprefix("cannot be read: ")
+    return _unfit(path, model, f"it cannot be read: {detail}", {"status": found.status})
 
 
 def _unfit(path: Path, model: Path, why: str, evidence: Mapping[str, object]) -> Reason:

@@ -14,6 +14,8 @@ from framework.models.companions import drafter_kind
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.file_set import FileSet
 from framework.models.hub.facts import ResolvedSource
+from framework.models.regular_file import file_fault
+from framework.values.plain_text import brief
 from framework.values.reason import Reason, Refused
 from framework.values.request import SpecPolicy
 from framework.values.speculation import DrafterKind
@@ -70,16 +72,15 @@ def find_drafter(
     path = named or source.drafter
     if path is None:
         return FoundDrafter(reasons=told)
-    # What is no regular file, such as a pipe, must not even be opened.
-    if not path.is_file():
-        return FoundDrafter(reasons=(*told, _missing(path)))
+    if fault := file_fault(path):
+        return FoundDrafter(reasons=(*told, _missing(path, fault)))
     try:
         drafter = reader.read(path, template="")  # its own is never used
     except Refused as refusal:
         return FoundDrafter(reasons=(*told, _unusable(path, facts, refusal.failure.reason)))
-    fault = reader.drafter_fault(drafter, facts, is_named=is_named)
-    if fault is not None:
-        return FoundDrafter(reasons=(*told, replace(fault, remedy=OTHER_ONE) if is_named else fault))
+    unfit = reader.drafter_fault(drafter, facts, is_named=is_named)
+    if unfit is not None:
+        return FoundDrafter(reasons=(*told, replace(unfit, remedy=OTHER_ONE) if is_named else unfit))
     kind = _kind(policy.mode, drafter)
     wanted = KIND_OF_MODE.get(policy.mode, kind)
     if is_named and kind != wanted:
@@ -104,7 +105,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def _of_another_kind(drafter: ModelFacts, facts: ModelFacts, mode: str, kind: DrafterKind) -> Reason:
     """A mode and a file that do not go together: engines end on it, or never draft."""
     path, wanted = drafter.files.main, KIND_OF_MODE[mode]
-    architecture = drafter.header.architecture
+    architecture = brief(drafter.header.architecture or "unknown")
     return Reason(
         "companion_unfit",
         f"{path.name} is not used with {facts.files.main.name}: it is {WORDS[kind]} (architecture"
@@ -126,10 +127,10 @@ def _model_itself(facts: ModelFacts) -> Reason:
     )
 
 
-def _missing(path: Path) -> Reason:
+def _missing(path: Path, fault: str) -> Reason:
     return Reason(
         "drafter_missing",
-        f"The drafter {path} does not exist, or is no file; the model runs without it.",
+        f"The drafter {path} {fault}; the model runs without it.",
         "Correct `draft` of the speculation table, or put the file there; then `paddock reload MODEL`.",
         "warning",
         {"path": str(path), "field": "draft"},

@@ -14,6 +14,7 @@ from framework.models.companions import Companion
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.hub.facts import ResolvedSource
 from framework.models.hub.pins import is_known_to_lack
+from framework.models.regular_file import ABSENT, file_fault
 from framework.values.reason import Failure, Reason, Refused
 
 
@@ -49,7 +50,7 @@ def _not_found(place: str) -> Companion:
 
 
 def _named(path: Path, facts: ModelFacts, reader: FactsReader) -> Companion:
-    if not path.exists():
+    if file_fault(path) == ABSENT:
         raise Refused(Failure(_missing(path)))
     fault = reader.projector_fault(path, facts)
     if fault is not None:

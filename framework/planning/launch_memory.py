@@ -39,6 +39,7 @@ from framework.planning.memory_reasons import (
     planning_fault,
     slot_context_small,
 )
+from framework.values.plain_text import brief
 from framework.values.plan import FitPlan, Remedy
 from framework.values.reason import Reason
 
@@ -97,7 +98,8 @@ def why_unplanned(line: LineSettings, model: ModelMemory) -> str | None:
     if line.unplanned is not None:
         return f"{line.unplanned} puts weights where no rule of ours follows"
     if line.draft is not None and line.draft.kind == "model" and model.drafter is None:
-        return "the drafter takes memory of its own, and its file cannot be read"
+        why = "its file cannot be read" if line.drafter else "the engine gets it from a hub"
+        return f"the drafter of {brief(line.drafter_naming)} takes memory of its own, and {why}"
     if not (line.cache.n_ctx or model.shape.context_length):
         return "the model's header does not name the trained context"
     return None

@@ -71,6 +71,14 @@ def draft_plan(line: LineReader, usual_depth: int) -> DraftPlan | None:
     )
 
 
+def drafter_naming(line: LineReader) -> str:
+    """What names the drafter, with its value, such as `-md /d.gguf`; empty where nothing does."""
+    naming, named = spec_args.drafter_naming(line.argv, line.env), spec_args.drafter(line.argv, line.env)
+    if named is None:
+        return ""
+    return f"{naming} {named}" if naming.startswith("-") else f"{naming}={named}"
+
+
 def drafter_file(line: LineReader) -> str | None:
     """The drafter's file; None where there is no drafter, or the engine gets it from a hub."""
     named = spec_args.drafter(line.argv, line.env)

@@ -18,7 +18,7 @@ from framework.engines.args import (
     V_TYPE_FLAGS,
     flash_attention,
 )
-from framework.planning.line_drafting import draft_plan, drafter_file, longest_draft
+from framework.planning.line_drafting import draft_plan, drafter_file, drafter_naming, longest_draft
 from framework.planning.line_reader import VARIABLE, WHOLE_NUMBER, LineReader
 from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
 from framework.planning.memory.settings import BATCH, DRAFT_DEPTH, MICRO_BATCH
@@ -71,6 +71,8 @@ class LineSettings:
     """An embedded head or a separate drafter, on the line with what it takes."""
     drafter: str | None = None
     """File of a separate drafter; None also for one that the engine gets from a hub."""
+    drafter_naming: str = ""
+    """The flag or variable that names the drafter, with its value; empty for none."""
     row_main: int | None = None
     """Weights are cut by rows, and this GPU does the rest; None where layers are divided."""
     unplanned: str | None = None
@@ -158,6 +160,7 @@ def read_line(
         projector=line.value(("-mm", "--mmproj"), "MMPROJ"),
         draft=draft_plan(line, usual_depth),
         drafter=drafter_file(line),
+        drafter_naming=drafter_naming(line),
         row_main=max(0, line.number(("-mg", "--main-gpu"), "MAIN_GPU") or 0) if by_rows else None,
         unplanned=_unplanned(line),
     )

@@ -13,6 +13,7 @@ from typing import Literal
 from framework.planning.speculation.decide import decide_speculation
 from framework.planning.speculation.drafter_source import has_drafter_of_its_own, takes_drafter
 from framework.values.instance import InstanceView
+from framework.values.plan import SpecDecision
 from framework.values.request import ModelRequest, ModelSource
 from framework.values.speculation import DrafterKind, SpecInputs
 
@@ -21,13 +22,21 @@ Looked = ModelSource | Literal["repository"] | None
 
 def same_speculation(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
     """Why the change does nothing, or ""."""
+    return "both policies lead to the same flags" if same_decisions(old, new, running) else ""
+
+
+def same_decisions(
+    old: ModelRequest, new: ModelRequest, running: InstanceView | None
+) -> tuple[SpecDecision, SpecDecision] | None:
+    """What both requests come to, where that is the same flags."""
     wish = None if running is None or running.plan is None else running.plan.spec_inputs
     if running is None or wish is None:
-        return ""
+        return None
     wishes = [_with_policy(wish, running.request, request) for request in (old, new)]
-    blocks = [None if one is None else decide_speculation(one).block for one in wishes]
-    same = blocks[1] is not None and blocks[0] == blocks[1]
-    return "both policies lead to the same flags" if same else ""
+    before, after = [None if one is None else decide_speculation(one) for one in wishes]
+    if before is None or after is None or before.block != after.block:
+        return None
+    return before, after
 
 
 def _with_policy(wish: SpecInputs, launched: ModelRequest, request: ModelRequest) -> SpecInputs | None:

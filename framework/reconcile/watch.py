@@ -16,6 +16,7 @@ from pathlib import Path
 
 from watchfiles import awatch
 
+from framework.models.regular_file import is_folder
 from framework.reconcile.apply import Reconciler
 from framework.values.plain_text import visible
 
@@ -168,7 +169,7 @@ def _directories(watched: Callable[[], Iterable[Path]]) -> set[str]:
     """Where changes show: the directory of each name and, behind links, that of the real file."""
     # realpath: unlike Path.resolve it takes a loop of links as it is.
     real = [(file, Path(os.path.realpath(file))) for file in watched()]
-    return {str(path.parent) for pair in real for path in pair if path.parent.is_dir()}
+    return {str(path.parent) for pair in real for path in pair if is_folder(path.parent)}
 
 
 def _stamp(files: Iterable[Path]) -> Stamp:

@@ -22,13 +22,21 @@ from framework.runtime.model_failures import (
 )
 from framework.runtime.remote_failures import server_broke, server_missing, server_silent
 from framework.runtime.start_end import (
+    LONGEST_NAME,
     Outcome,
     StartEnd,
     Told,
     describe_exit,
     is_hard_fault,
 )
-from framework.runtime.start_signs import FILE_WORDS, port_was_taken, rejected_flag, rejected_variable
+from framework.runtime.start_signs import (
+    FILE_WORDS,
+    holds_flag,
+    port_was_taken,
+    rejected_flag,
+    rejected_variable,
+)
+from framework.values.plain_text import brief
 from framework.values.reason import Failure, Reason
 
 __all__ = ["Outcome", "StartEnd", "classify", "describe_exit", "is_hard_fault", "rejected_flag"]
@@ -50,6 +58,7 @@ TOLD_WITH_MEMORY = frozenset({"killed_by_os", "out_of_memory"})
 CLOSING = re.compile(r"exiting due to|failed to load model|cleaning up", re.IGNORECASE)
 # What the parser says of a flag that it knows, and whose value it does not take.
 BAD_VALUE = "error while handling argument"
+REMOVED = "has been removed"
 LIBRARY = re.compile(r"error while loading shared libraries: ([^:\s]+)")
 # What a shell, and our own launcher, end with when a program cannot be executed or is not there.
 CANNOT_RUN = (126, 127)
@@ -125,19 +134,20 @@ def _rejected(end: StartEnd) -> Told | None:
         return None
     lines = end.told_of_line
     said = next((line for line in lines if flag in line and ("argument" in line or "error" in line)), "")
-    hint = end.quoted(next((line for line in lines if "has been removed" in line), said))
-    is_value = BAD_VALUE in said.lower()
-    theirs = flag in end.plan.request.extra_args
+    hint = brief(next((line for line in lines if REMOVED in line), said))
+    is_value = BAD_VALUE in said.lower() and REMOVED not in hint
+    args, shown = end.plan.request.extra_args, brief(flag, LONGEST_NAME)
+    theirs = holds_flag(args, flag)
     code = "user_flag_rejected" if theirs else "flag_rejected"
     remedy = "Use another llama.cpp build, or report which one this is."
     if theirs and is_value:
-        remedy = f"Give {flag} in engine_args a value that this build takes, or remove it."
+        remedy = f"Give {shown} in engine_args a value that this build takes, or remove it."
+    elif theirs and flag not in args:
+        remedy = f"Give {shown} and its value as two items of engine_args, or remove it."
     elif theirs:
-        remedy = (
-            f"{_other_spelling(flag, end)}Change or remove {flag} in engine_args; `paddock engines` lists what"
-            " this build knows."
-        )
-    what = f"the value of {flag}" if is_value else f"the flag {flag}"
+        listed = "`paddock engines` lists what this build knows"
+        remedy = f"{_other_spelling(flag, end)}Change or remove {shown} in engine_args; {listed}."
+    what = f"the value of {shown}" if is_value else f"the flag {shown}"
     return code, f"The engine refused {what}. It said: {hint.rstrip('.')}.", remedy
 
 
@@ -157,7 +167,7 @@ def _variable_rejected(end: StartEnd) -> Told | None:
     said = next(line for line in end.told_of_line if name in line)
     return (
         "user_flag_rejected",
-        f"The engine refused the environment variable {name}. It said: {end.quoted(said)}",
+        f"The engine refused the environment variable {name}. It said: {brief(said)}",
         f"Change or remove {name} in models.{request.id}.env or engines.{request.engine.name}.env.",
     )
 
@@ -166,7 +176,9 @@ def _library(end: StartEnd) -> Told | None:
     missing = LIBRARY.search("\n".join(end.told))
     if missing is None and end.exit_code not in CANNOT_RUN:
         return None
-    what = f"the library {missing.group(1)}" if missing else "the program, its interpreter or a library"
+    what = (
+        f"the library {brief(missing.group(1))}" if missing else "the program, its interpreter or a library"
+    )
     return (
         "library_missing",
         f"{end.plan.engine.entry} cannot be run: {what} is missing.",
@@ -175,10 +187,10 @@ def _library(end: StartEnd) -> Told | None:
 
 
 def _other(end: StartEnd) -> Told:
-    errors = [line.strip() for line in end.told if "error" in line.lower()]
-    rest = [line.strip() for line in end.told if line.strip()]
-    last = next((line for line in (*reversed(errors), *reversed(rest)) if not CLOSING.search(line)), "")
-    said = end.line_with(*FILE_WORDS) or end.quoted(last)
+    useful = [(line, whole) for line, whole in end.pairs if line.strip() and not CLOSING.search(line)]
+    errors = [(line, whole) for line, whole in useful if "error" in line.lower()]
+    last = (errors or useful)[-1:]
+    said = end.line_with(*FILE_WORDS) or "".join(brief(whole) for _, whole in last)
     quoted = f" It said: {said}" if said else ""
     ended = f"ended with {describe_exit(end.exit_code)} before it was ready"
     if end.was_healthy:

@@ -9,16 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.engines import spec_args
 from framework.models.drafter import FoundDrafter, find_drafter
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.file_names import billions
 from framework.models.file_set import FileSet
 from framework.models.hub.facts import ResolvedSource
 from framework.models.projector import launch_projector
+from framework.models.regular_file import NO_FILES, file_fault
 from framework.models.thinking import launch_reasoning
 from framework.planning.speculation.drafter_source import takes_drafter
 from framework.runtime.identity import file_id
 from framework.values.engine import FileId
+from framework.values.plain_text import brief
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
 from framework.values.speculation import SpecFacts
@@ -41,6 +44,8 @@ class FileFacts:
     moe_layers: int | None
     """Layers that have experts; None is not known."""
     leading_dense: int
+    no_drafting: Reason | None = None
+    """Why nothing may draft: an engine that opens what the arguments name as drafter never gets ready."""
 
 
 def file_facts(
@@ -50,8 +55,8 @@ def file_facts(
     projector = launch_projector(request.projector, source, model, reader)
     adapters = [path for path, _ in request.adapters]
     for path in adapters:
-        if not path.is_file():
-            raise Refused(_missing(path, "adapters"))
+        if fault := file_fault(path):
+            raise Refused(_missing(path, "adapters", fault))
     takes = takes_drafter(request)
     drafter = find_drafter(request.spec, source, model, reader) if takes else FoundDrafter()
     beside = [*adapters, *([projector.path] if projector.path else [])]
@@ -69,6 +74,34 @@ def file_facts(
         notes=(*source.notes, *projector.reasons, *unmet),
         moe_layers=_expert_layers(model),
         leading_dense=model.header.leading_dense_layers or 0,
+        no_drafting=own_drafter_fault(request),
+    )
+
+
+def own_drafter_fault(request: ModelRequest) -> Reason | None:
+    """Why the drafter of a model's own arguments or variables must not be given to an engine.
+
+    An engine waits for ever for a pipe and reads a device without end. What is missing or damaged ends a
+    start at once, which is recovered from.
+    """
+    env = {**request.engine.env, **request.env}
+    named = spec_args.drafter(request.extra_args, env)
+    if (
+        named is None
+        or not spec_args.is_drafter_file(request.extra_args, env)
+        or not Path(named).is_absolute()
+    ):
+        return None
+    fault = file_fault(Path(named))
+    if fault not in NO_FILES:
+        return None
+    naming = spec_args.drafter_naming(request.extra_args, env)
+    return Reason(
+        "drafter_missing",
+        f"The drafter {brief(named)}, which {naming} names, {fault}; the model runs without drafting.",
+        f"Name the file of a model with {naming}, or take it out.",
+        "warning",
+        {"path": named, "field": naming},
     )
 
 
@@ -101,11 +134,11 @@ def _expert_layers(model: ModelFacts) -> int | None:
     return max(0, header.n_layers - (header.leading_dense_layers or 0)) if header.n_experts else 0
 
 
-def _missing(path: Path, field: str) -> Failure:
+def _missing(path: Path, field: str, fault: str) -> Failure:
     return Failure(
         Reason(
             "model_missing",
-            f"The file {path} named by {field} does not exist.",
+            f"The file {path} named by {field} {fault}.",
             f"Correct {field}, or put the file there.",
             "error",
             {"path": str(path), "field": field},

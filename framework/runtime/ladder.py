@@ -18,7 +18,7 @@ from framework.engines.child_env import spawn_environment
 from framework.engines.command_line import fill_line
 from framework.engines.redaction import redact_argv
 from framework.runtime import launch
-from framework.runtime.attempts import LABELS
+from framework.runtime.attempts import LABELS, RUNGS
 from framework.runtime.decode_probe import can_decode, needs_probe
 from framework.runtime.failures import classify
 from framework.runtime.launch import Answer, Running, Site
@@ -155,6 +155,9 @@ class Ladder:
         env = spawn_environment(plan.env, api_key=key, mark=self._mark)
         number = len(self._tries.attempts) + 1
         log_name = f"{self._log_stem}{LABELS.get(trial.rung, '')}-port-{port}-try{number}.log"
+        if number > 1:
+            # Whoever reads the log sees where one try ends; the file of each try has it in its name.
+            self._site.log.append(f"--- try {number} of this start, {RUNGS[trial.rung]} ---")
         before = self._site.log.newest
         try:
             running = await launch.start(self._site, argv, env, port=port, key=key, log_name=log_name)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from framework.models.facts import FactsReader, ModelFacts
+from framework.models.regular_file import file_fault
 from framework.planning.launch import LaunchFacts
 from framework.planning.launch_memory import ModelMemory, layer_fault
 from framework.planning.launch_site import Launch
@@ -58,7 +59,7 @@ class MemoryPlanner:
     def _drafter(self, plan: LaunchPlan) -> tuple[Drafter | None, int]:
         """The separate drafter on a line, and the size of its file; None where that says too little."""
         named = line_of(plan).drafter
-        if named is None or not Path(named).is_absolute() or not Path(named).is_file():
+        if named is None or not Path(named).is_absolute() or file_fault(Path(named)):
             return None, 0
         path = Path(named)
         try:

@@ -12,7 +12,6 @@ from framework.runtime.start_signs import (
     blames_projector,
     divides_tensors,
     said_of_projector,
-    unknown_architecture,
 )
 
 IMAGE_ARCHITECTURES = frozenset(
@@ -51,7 +50,7 @@ def tensor_unsupported(end: StartEnd) -> Told | None:
 
 def architecture_unknown(end: StartEnd) -> Told | None:
     """The build does not know the architecture: an image model, a file of Ollama's, or one that is newer."""
-    name = unknown_architecture(end)
+    name = end.unknown_architecture
     if name is None:
         return None
     if name in IMAGE_ARCHITECTURES:

@@ -231,7 +231,7 @@ class FactPlanner:
             facts = replace(
                 self._launch_facts(found, binary, caps),
                 is_accelerated=is_accelerated(request, devices.devices, declared),
-                withheld=withheld.for_engine(binary.file),
+                withheld=_withheld(withheld.for_engine(binary.file), found),
             )
             launch = self._memory.launch(
                 plan_launch(request, replica, facts),
@@ -282,6 +282,11 @@ class FactPlanner:
             leading_dense=found.leading_dense,
             spec=found.spec,
         )
+
+
+def _withheld(withheld: Withheld, found: FileFacts) -> Withheld:
+    """What a launch is not given, for what processes have shown or for what its files are."""
+    return replace(withheld, drafting=withheld.drafting or found.no_drafting)
 
 
 def _placed(launch: Launch, place: Callable[[Launch], LaunchPlan]) -> LaunchPlan:

@@ -5,6 +5,7 @@ Called by runtime.rungs. Each says what was found, what the launch does without,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from framework.runtime.start_end import StartEnd, describe_exit
@@ -13,9 +14,10 @@ from framework.runtime.start_signs import (
     V_CACHE_NEEDS_FLASH,
     blames_memory,
     blames_projector,
+    drafting_types,
     said_of_projector,
-    unknown_architecture,
 )
+from framework.values.plain_text import brief
 from framework.values.plan import Section
 from framework.values.reason import Reason
 
@@ -26,7 +28,7 @@ def flag_rejected(end: StartEnd, flag: str, section: Section) -> Reason:
     """A flag of ours that the launch can do without."""
     return Reason(
         "flag_rejected",
-        f"This llama-server build refused {flag}; the engine was started without it.",
+        f"This llama-server build refused {brief(flag)}; the engine was started without it.",
         f"{NEWER_BUILD} that knows the flag to get the feature back.",
         "warning",
         {"flag": flag, "section": section.name, **_evidence(end)},
@@ -94,28 +96,35 @@ def v_cache_f16(end: StartEnd) -> Reason:
     )
 
 
-def drafting_dropped(end: StartEnd, types: tuple[str, ...]) -> Reason:
-    """What was to draft kept the model from starting."""
+def drafting_dropped(end: StartEnd, block: tuple[str, ...], before: StartEnd | None) -> Reason:
+    """What was to draft kept the model from starting; `block` is what drafts instead. `before` is the end for
+    which n-grams took its place, where this one is theirs."""
+    first = before or end
+    types = drafting_types(first.plan)
     what = ", ".join(types) or "a drafter"
-    evidence = {"types": list(types), **_evidence(end)}
-    name = unknown_architecture(end)
+    evidence = {"types": list(dict.fromkeys((*types, *drafting_types(end.plan)))), **_evidence(end)}
+    now = "N-grams by --spec-default draft now." if block else "Nothing drafts now."
+    if before is not None:
+        now = f"With n-grams by --spec-default in its place it {_ended(end)}. {now}"
+    name = first.unknown_architecture
     if name is not None:
-        return Reason(
+        told = Reason(
             "binary_outdated",
             f"This llama-server build does not know the architecture '{name}' of what was to draft ({what});"
-            " the model was started without it.",
+            f" the model was started without it. {now}",
             f"{NEWER_BUILD}.",
             "warning",
             {"architecture": name, **evidence},
         )
-    said = end.line_with(*DRAFTING_WORDS)
+        return told if before is None else replace(told, code="runtime_error")
+    said = first.line_with(*DRAFTING_WORDS)
     found = f" It said: {said}" if said else ""
     advice = f"See `paddock logs`; {NEWER_BUILD[0].lower()}{NEWER_BUILD[1:]}. `paddock reload` tries again."
-    if blames_memory(end):
+    if blames_memory(first):
         advice = "Use a shorter context or fewer slots, to leave room for drafting; then `paddock reload`."
     return Reason(
         "runtime_error",
-        f"The engine {_ended(end)} while it was to draft ({what}); it was started without.{found}",
+        f"The engine {_ended(first)} while it was to draft ({what}); it was started without. {now}{found}",
         advice,
         "warning",
         evidence,

@@ -24,8 +24,8 @@ from framework.runtime.start_signs import (
     blames_projector,
     divides_tensors,
     drafting_types,
-    drafts_with_head,
     drafts_with_model,
+    holds_flag,
     is_diagnosed,
     is_same_everywhere,
     port_was_taken,
@@ -53,6 +53,10 @@ FINAL = frozenset(
     }
 )
 UNCLEAR = "start_failed"
+# Of these nothing is known but that a projector was loaded before.
+NO_CAUSE = frozenset({UNCLEAR, "gpu_driver", "vision_start"})
+# Climbed right behind R2 or R3, these leave what those did as it is.
+KEEPS_FLASH_OFF = frozenset({"P", "R2", "R3"})
 FIT_FLAG = "--fit"
 
 
@@ -71,8 +75,14 @@ class Trial:
     """Why what was to draft is left out."""
     before_text_only: StartEnd | None = None
     """The end for which the projector was left out."""
+    before_undrafted: StartEnd | None = None
+    """The end for which what was to draft was left out."""
     with_flash: Trial | None = None
-    """The trial whose flash attention was switched off only to see whether it can decode without."""
+    """The trial whose flash attention was switched off to see whether that helps."""
+    flash_end: StartEnd | None = None
+    """The end for which that was done."""
+    is_flash_back: bool = False
+    """Flash attention was switched off, did not help, and was given back."""
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -85,7 +95,8 @@ Rung = Callable[[Trial, StartEnd], Trial | None]
 
 def next_trial(trial: Trial, end: StartEnd) -> Trial | None:
     """The next attempt after this end; None when no rung is left (06 §12.2)."""
-    for name, most, rung in LINE_RUNGS:
+    # Of a model that is not known nothing is believed that would stand for a fault of the line.
+    for name, most, rung in LINE_RUNGS if end.unknown_architecture is None else ():
         if trial.used.get(name, 0) < most and (changed := rung(trial, end)):
             return _climbed(trial, changed, name)
     if end.outcome == "incomplete" or classify(end).reason.code in FINAL:
@@ -110,7 +121,9 @@ def tensor_abort(end: StartEnd) -> Reason | None:
 
 
 def _climbed(before: Trial, after: Trial, name: str) -> Trial:
-    return replace(after, rung=name, used={**before.used, name: before.used.get(name, 0) + 1})
+    used = {**before.used, name: before.used.get(name, 0) + 1}
+    with_flash = after.with_flash if name in KEEPS_FLASH_OFF else None
+    return replace(after, rung=name, used=used, with_flash=with_flash)
 
 
 def _port(trial: Trial, end: StartEnd) -> Trial | None:
@@ -121,13 +134,17 @@ def _port(trial: Trial, end: StartEnd) -> Trial | None:
 def _flag(trial: Trial, end: StartEnd) -> Trial | None:
     """U: drop the section of ours whose flag is refused. What the user wrote is not ours to drop."""
     flag = rejected_flag(end)
-    if flag is None or any(flag in section.tokens for section in _of_user(trial.sections)):
+    if flag is None or any(holds_flag(section.tokens, flag) for section in _of_user(trial.sections)):
         return None
     for section in trial.sections:
         if section.kind == "optional" and flag in section.tokens:
             reason = rung_reasons.flag_rejected(end, flag, section)
             dropped = _with_line(trial, rewrites.without(trial.sections, section.name), reason)
-            return _undrafted(dropped, (), reason) if section.name == SPEC else dropped
+            if section.name != SPEC:
+                return dropped
+            if (before := trial.before_undrafted) is not None:
+                reason = rung_reasons.drafting_dropped(end, (), before)
+            return _undrafted(dropped, (), reason)
     return None
 
 
@@ -172,34 +189,67 @@ def _flash_off(trial: Trial, end: StartEnd) -> Trial | None:
     if divides_tensors(trial.plan) or is_diagnosed(end):
         return None
     if end.is_hard and _has_flash(trial):
-        return _without_flash(trial, end)
+        return replace(_without_flash(trial, end), with_flash=trial, flash_end=end)
     quantised = rewrites.has_quantised_values(trial.sections, trial.plan.env)
     if not quantised or not (end.is_hard or end.says(V_CACHE_NEEDS_FLASH)):
         return None
-    return _with_plain_values(trial, end)
+    return replace(_with_plain_values(trial, end), with_flash=trial, flash_end=end)
+
+
+def _flash_off_again(trial: Trial, end: StartEnd) -> Trial | None:
+    """R2 once more, where it was taken back and what took its place did not help either."""
+    return _flash_off(trial, end) if trial.is_flash_back else None
 
 
 def _flash_off_for_decoding(trial: Trial, end: StartEnd) -> Trial | None:
     """R3: it got ready and broke at the first tokens."""
     if not end.is_hard or not _has_flash(trial):
         return None
-    return replace(_without_flash(trial, end), with_flash=trial)
+    return replace(_without_flash(trial, end), with_flash=trial, flash_end=end)
 
 
 def _no_drafting(trial: Trial, end: StartEnd) -> Trial | None:
-    """R4: without what was to draft. N-grams are left out only where the engine blames them."""
-    # Where tensors are divided an engine may not even start without flash attention: then it comes back.
-    # Where it started and still could not generate, it stays off, as every change does.
-    base = trial if trial.with_flash is None or end.was_healthy else trial.with_flash
-    plan = base.plan
-    types, is_blamed = drafting_types(plan), blames_drafting(end)
-    breaks_silently = end.is_hard and not is_diagnosed(end)
-    may_be_model = drafts_with_model(plan) and (is_blamed or breaks_silently)
-    may_be_head = drafts_with_head(plan) and (is_blamed or not end.says(*FILE_WORDS))
-    if not (may_be_head or may_be_model or (types and is_blamed)):
+    """R4: without what was to draft, and then without the n-grams that took its place."""
+    if not _may_be_drafting(end):
         return None
-    reason = rung_reasons.drafting_dropped(end, types)
-    return replace(_undrafted(base, _instead(plan), reason), used=trial.used, with_flash=None)
+    base = _with_flash_back(trial, end)
+    block, before = _instead(base.plan), trial.before_undrafted
+    reason = rung_reasons.drafting_dropped(end, block, before)
+    return replace(_undrafted(base, block, reason), before_undrafted=before or end)
+
+
+def _may_be_drafting(end: StartEnd) -> bool:
+    """Whether something drafts, and nothing else is known to be the cause: no speed is worth a model."""
+    plan = end.plan
+    with_model = drafts_with_model(plan)
+    if not (with_model or drafting_types(plan)):
+        return False
+    if with_model:
+        # It may be its architecture that is not known, and its memory that is missing.
+        return blames_drafting(end) or not (end.says(*FILE_WORDS) or blames_projector(end))
+    is_unclear = classify(end).reason.code in NO_CAUSE and not is_same_everywhere(end)
+    return blames_drafting(end) or is_unclear
+
+
+def _with_flash_back(trial: Trial, end: StartEnd) -> Trial:
+    """The trial with flash attention as it was before that was switched off in vain."""
+    if trial.with_flash is None or trial.flash_end is None:
+        return trial
+    before = trial.flash_end
+    if before.was_healthy:
+        # Where tensors are divided an engine may not even start without flash attention: then it comes back.
+        # Where it started and still could not generate, it stays off, as every change does.
+        is_vain = not end.was_healthy
+    else:
+        is_vain = not before.says(V_CACHE_NEEDS_FLASH) and _ended_alike(before, end)
+    return replace(trial.with_flash, used=trial.used, is_flash_back=True) if is_vain else trial
+
+
+def _ended_alike(one: StartEnd, other: StartEnd) -> bool:
+    """Whether two tries broke the same way, as far as can be seen."""
+    codes = {classify(end).reason.code for end in (one, other)}
+    is_same = (one.outcome, one.exit_code) == (other.outcome, other.exit_code)
+    return is_same and one.is_hard and not other.was_healthy and len(codes) == 1
 
 
 def _text_only(trial: Trial, end: StartEnd) -> Trial | None:
@@ -220,12 +270,13 @@ START_RUNGS: tuple[tuple[str, int, Rung], ...] = (
     ("A", 1, _fit_on),
     ("B", 1, _fit_off),
     ("R2", 1, _flash_off),
-    ("R4", 1, _no_drafting),
+    ("R4", 2, _no_drafting),
+    ("R2", 2, _flash_off_again),
     ("R5", 1, _text_only),
 )
 DECODE_RUNGS: tuple[tuple[str, int, Rung], ...] = (
     ("R3", 1, _flash_off_for_decoding),
-    ("R4", 1, _no_drafting),
+    ("R4", 2, _no_drafting),
 )
 
 
@@ -296,10 +347,12 @@ def _undrafted(trial: Trial, block: tuple[str, ...], reason: Reason) -> Trial:
         depth_source=None,
         drafter=None,
     )
-    told = () if reason in trial.given_up else (reason,)
+    earlier = trial.drafting_dropped if trial.before_undrafted is not None else None
+    given_up = tuple(told for told in trial.given_up if told != earlier)
+    told = () if reason in given_up else (reason,)
     kept = tuple(section for section in lines if section.tokens)
     bare = replace(plan, spec=spec, env=rewrites.without_drafters(plan.env))
-    undrafted = _with_line(replace(trial, plan=bare), kept, *told)
+    undrafted = _with_line(replace(trial, plan=bare, given_up=given_up), kept, *told)
     return replace(undrafted, drafting_dropped=reason)
 
 

@@ -1,18 +1,19 @@
 """How a start ended, and the lines that may say why (06 §9, §12.4). Values and reading only.
 
 Made by runtime.ladder; read by runtime.start_signs, runtime.rungs and runtime.failures. Lines of an engine
-are hostile text: what quotes a model file is left out of every search.
+are hostile text: what quotes a model file is left out of every search, and everything shown is cut.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from typing import Literal
 
+from framework.values.plain_text import brief
 from framework.values.plan import LaunchPlan
 
 Outcome = Literal["exited", "timeout", "port_taken", "incomplete", "decode_failed"]
@@ -33,11 +34,17 @@ INFORMATION = re.compile(
     r"^(?:\d[\d.]* I |(?:\d[\d.]* [A-Z] )?(?:llama_model_loader: - |print_info: |llm_load_print_meta: "
     r"|(?:load|llm_load_vocab): (?:control|special)\b))"
 )
+# The name of a model stands on lines of its own choice, up to the next one of the same table.
+MODEL_NAME = re.compile(r"(?:\d[\d.]* [A-Z] )?print_info: general\.name")
+MODEL_TABLE = re.compile(r"(?:\d[\d.]* [A-Z] )?print_info: ")
+# What a line quotes is a path, or a text of the model file that may hold quotes itself.
+QUOTED = re.compile(r"(?<!\w)'.*'")
+# What a file says it is ends in a quote too. No build goes on behind it, but the text may have lines.
+UNKNOWN_ARCHITECTURE = "unknown model architecture: '"
 # With this every build begins to say something of a model file, after its command line was read.
 LOADING = "llama_model_load"
 # A program that ends itself says where: file and line of its source.
 ABORT = re.compile(r"^(?:[A-Za-z]:)?[^:]{1,300}\.\w{1,4}:\d{1,6}: ")
-QUOTED_LENGTH = 300
 SIGNAL_NAMES = {
     4: "SIGILL",
     6: "SIGABRT",
@@ -49,6 +56,7 @@ SIGNAL_NAMES = {
 }
 HARD_SIGNALS = frozenset({4, 6, 7, 8, 11})
 WRAPPED = 128
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -85,10 +93,26 @@ class StartEnd:
         return is_hard_fault(self.exit_code, via_wrapper=self.plan.engine.via_wrapper)
 
     @cached_property
-    def told(self) -> tuple[str, ...]:
+    def whole(self) -> tuple[str, ...]:
         """The lines that can hold the cause: no backtraces, and nothing that only informs."""
-        useful = [line for line in self.lines if not BACKTRACE.match(line) and not INFORMATION.match(line)]
-        return tuple(useful[-SEARCH_LINES:])
+        useful = [line for line in _without_names(self.lines) if not BACKTRACE.match(line)]
+        last = next((n for n, line in enumerate(useful, 1) if UNKNOWN_ARCHITECTURE in line), len(useful))
+        return tuple(useful[:last][-SEARCH_LINES:])
+
+    @cached_property
+    def told(self) -> tuple[str, ...]:
+        """The same lines without what they quote, for every search."""
+        cut = (line.partition(UNKNOWN_ARCHITECTURE) for line in self.whole)
+        return tuple(QUOTED.sub("''", before + mark) for before, mark, _ in cut)
+
+    @property
+    def unknown_architecture(self) -> str | None:
+        """The architecture, of the model or of its drafter, that the build does not know."""
+        line = next((line for line in self.whole if UNKNOWN_ARCHITECTURE in line), None)
+        if line is None:
+            return None
+        name = line.partition(UNKNOWN_ARCHITECTURE)[2]
+        return brief(name.rpartition("'")[0] if "'" in name else name, LONGEST_NAME)
 
     @cached_property
     def told_of_line(self) -> tuple[str, ...]:
@@ -119,14 +143,24 @@ class StartEnd:
     def line_with(self, *words: str) -> str:
         """The first line with the first of the words that any line has; empty when none has one."""
         for word in words:
-            for line in self.told:
+            for line, whole in self.pairs:
                 if word in line.lower():
-                    return self.quoted(line)
+                    return brief(whole)
         return ""
 
-    def quoted(self, line: str) -> str:
-        """A line, short enough for a sentence."""
-        return line.strip()[:QUOTED_LENGTH]
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each line without what it quotes, and as it is."""
+        return zip(self.told, self.whole, strict=True)
+
+
+def _without_names(lines: Sequence[str]) -> Iterator[str]:
+    """What is said besides facts of the model file."""
+    is_name = False
+    for line in lines:
+        is_name = MODEL_NAME.match(line) is not None or (is_name and MODEL_TABLE.match(line) is None)
+        if not is_name and not INFORMATION.match(line):
+            yield line
 
 
 def is_hard_fault(exit_code: int | None, *, via_wrapper: bool = False) -> bool:

@@ -6,25 +6,27 @@ Called by runtime.rungs, which asks what may help, and by runtime.failures, whic
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from framework.engines.args import values_of
 from framework.engines.spec_args import TYPE_FLAG, drafter, spec_types
 from framework.runtime.allocation import too_large_tensor, was_short_of_memory
 from framework.runtime.remote_devices import missing_servers
 from framework.runtime.start_end import StartEnd
+from framework.values.plain_text import brief
 from framework.values.plan import LaunchPlan
 from framework.values.speculation import MTP_TYPES, needs_drafter
 
 # The parser says nothing in front of these words; a time and a level may stand there.
 SAID = r"^(?:\d[\d.]* [A-Z] )?(?:error: *)?"
 FLAG = re.compile(
-    rf"{SAID}(?:invalid argument:? |unknown argument:? |error while handling argument [\"'])(-[-\w]+)",
+    rf"{SAID}(?:invalid argument:? |unknown argument:? |error while handling argument [\"']) *(-[-\w]+)",
     re.IGNORECASE,
 )
 VARIABLE = re.compile(
     rf"{SAID}error while handling environment variable [\"'](\w{{1,100}})[\"']", re.IGNORECASE
 )
-ARCHITECTURE = re.compile(r"unknown model architecture: '([^']{0,100})'")
+NO_PORT = ("couldn't bind", "address already in use")
 NO_TENSOR_SPLIT = "split_mode_tensor not implemented"
 V_CACHE_NEEDS_FLASH = "v cache quantization requires flash_attn"
 # The first of the words that any line has is quoted, so the most telling stand first.
@@ -87,17 +89,19 @@ def _rejected(end: StartEnd, pattern: re.Pattern[str]) -> str | None:
     return next((match.group(1) for match in found if match), None)
 
 
+def holds_flag(tokens: Collection[str], flag: str) -> bool:
+    """Whether one of the tokens is the flag, or the flag and more in one piece, which no engine takes."""
+    return any(re.split(r"[\s=]", token.strip(), maxsplit=1)[0] == flag for token in tokens)
+
+
 def port_was_taken(end: StartEnd) -> bool:
-    """Whether the port went to somebody else between the reservation and the start (rung P)."""
+    """Whether the port went to somebody else between the reservation and the start (rung P).
+
+    Engines take their port before they look at any model file.
+    """
     if end.outcome == "port_taken":
         return True
-    return bool(end.exit_code) and end.says("couldn't bind", "address already in use")
-
-
-def unknown_architecture(end: StartEnd) -> str | None:
-    """The architecture, of the model or of its drafter, that the build does not know."""
-    found = ARCHITECTURE.search("\n".join(end.told))
-    return found.group(1) if found else None
+    return bool(end.exit_code) and any(word in line.lower() for line in end.told_of_line for word in NO_PORT)
 
 
 def aborted_at_split(end: StartEnd) -> bool:
@@ -122,8 +126,13 @@ def said_of_projector(end: StartEnd) -> str:
     """The line that blames the projector; empty when none does."""
     if found := end.line_with(*PROJECTOR_WORDS):
         return found
-    told = (line for line in end.told if all(word in line.lower() for word in ("clip", "projector")))
-    return next((end.quoted(line) for line in told if any(no in line.lower() for no in NOT_KNOWN)), "")
+    told = ((line.lower(), whole) for line, whole in end.pairs)
+    blaming = (whole for line, whole in told if "clip" in line and "projector" in line and _says_no(line))
+    return next(map(brief, blaming), "")
+
+
+def _says_no(line: str) -> bool:
+    return any(no in line for no in NOT_KNOWN)
 
 
 def blames_memory(end: StartEnd) -> bool:
@@ -133,7 +142,7 @@ def blames_memory(end: StartEnd) -> bool:
 
 def is_diagnosed(end: StartEnd) -> bool:
     """Whether it says something that a projector has nothing to do with (06 §12.3)."""
-    known = unknown_architecture(end) is not None or end.says(NO_TENSOR_SPLIT, *FILE_WORDS)
+    known = end.unknown_architecture is not None or end.says(NO_TENSOR_SPLIT, *FILE_WORDS)
     return known or blames_memory(end)
 
 
@@ -164,4 +173,4 @@ def drafts_with_model(plan: LaunchPlan) -> bool:
     if drafts_with_head(plan) or needs_drafter(drafting_types(plan)):
         return True
     has_types = plan.caps.has(TYPE_FLAG) or not plan.caps.conclusive
-    return not has_types and drafter(plan.argv) is not None
+    return not has_types and drafter(plan.argv, plan.env) is not None

@@ -17,6 +17,7 @@ INVISIBLE = (
 HIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f{INVISIBLE}]")
 HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}]")
 SURROGATE = re.compile("[\ud800-\udfff]")
+QUOTED_LENGTH = 300
 BYTE_LIMIT, SHORT_LIMIT = 0xFF, 0xFFFF
 # How the system's names are decoded: a byte that is no UTF-8 becomes 0xDC00 and itself.
 ESCAPED_BYTE, LAST_ESCAPED_BYTE = 0xDC80, 0xDCFF
@@ -30,6 +31,12 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """The same for text of several lines: tabs and line feeds stay."""
     return HIDDEN_IN_LINES.sub(_escape, text)
+
+
+def brief(text: str, most: int = QUOTED_LENGTH) -> str:
+    """A stranger's text as it may stand in a sentence: one line, at most so many characters of it."""
+    shown = visible(text.strip()[: most + 1])
+    return shown if len(shown) <= most else f"{shown[:most].rstrip()}..."
 
 
 def encodable(text: str) -> str:

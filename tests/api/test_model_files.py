@@ -75,6 +75,13 @@ async def test_folders_of_local_sources_are_looked_through(tmp_path: Path) -> No
     assert len(answer.files) == 6
 
 
+async def test_a_source_that_no_file_can_have_hides_no_others(tmp_path: Path) -> None:
+    away = tmp_path / ("x" * 300)
+    request = replace(samples.request(), source=ModelSource(path=away / "b.gguf"))
+    answer = await model_files(fill(tmp_path), request).list()
+    assert (len(answer.files), answer.missing_folders) == (6, (away,))
+
+
 async def test_files_of_a_hub_source_are_listed_once_they_are_here(tmp_path: Path) -> None:
     main = fill(tmp_path) / "models" / "org" / "set-00001-of-00002.gguf"
     source = ModelSource(repo="org/repo", variant="Q4_K_M")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from framework import state_dir
 from tests.commands.conftest import Paddock
 from tests.conftest import MakeFake
 from tests.support.model_files import write_tiny_gguf
+from tests.support.waiting import wait_until
 
 # Tokens of 10 ms without drafting, of 4 ms with it.
 GAINS = {"tokens": 32, "token_ms": 10.0, "drafting_token_ms": 4.0, "drafted": 20, "accepted": 19}
@@ -132,7 +138,38 @@ def test_bad_options_are_refused(paddock: Paddock, declare: Path, arguments: tup
     assert arguments[0] in ended.err
 
 
+def test_what_an_option_takes_is_told_with_its_unit(paddock: Paddock, declare: Path) -> None:
+    assert "a whole number from 2 to 100,000 tokens;" in paddock("bench", "tiny", "--tokens", "1").err
+
+
 def test_an_unknown_model_is_refused(paddock: Paddock, declare: Path) -> None:
     ended = paddock("bench", "tinny")
     assert ended.code == 2
     assert "tiny" in ended.err
+
+
+@pytest.mark.parametrize("pause_s", [0.05, 0.5], ids=["at once", "while the engine does not end"])
+def test_a_second_interrupt_ends_it_without_a_word_of_libraries(
+    declare: Path, fake_engine: MakeFake, pause_s: float
+) -> None:
+    engine = fake_engine(tokens=500, token_interval_s=0.1, ignore_sigterm=True)
+    write_manifest(declare, engine.path)
+    with subprocess.Popen(
+        [sys.executable, "-m", "framework", "bench", "tiny", "--manifest", str(declare / "serve.toml")],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "tiny: without speculation\n"
+        own = psutil.Process(process.pid)
+        wait_until(lambda: len(engine.requests()) > 1)
+        engines = own.children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(pause_s)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert (process.returncode, rest) == (130, "")
+    assert psutil.wait_procs(engines, timeout=20.0)[1] == []

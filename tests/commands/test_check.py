@@ -30,7 +30,7 @@ def test_broken_manifest_ends_with_2_and_shows_every_problem(paddock: Paddock, p
     (place / "serve.toml").write_text(BROKEN)
     ended = paddock("check")
     assert ended.code == 2
-    assert "serve.toml:3:1: error: models.tiny.slotz" in ended.out
+    assert "serve.toml:3:1: error: models.tiny.slotz is not a known key [unknown_key]\n" in ended.out
     assert "did you mean: slots" in ended.out
     assert "serve.toml:4:11: error: models.tiny.context" in ended.out
     assert ended.out.endswith("serve.toml: 2 errors, 0 warnings\n")

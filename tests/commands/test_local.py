@@ -198,6 +198,10 @@ def test_doctor_tells_which_models_are_not_downloaded(
     assert "paddock pull far" in ended.out
 
 
+def test_doctor_names_the_folder_that_holds_the_token(paddock: Paddock, engine: Path, place: Path) -> None:
+    assert f"      {place / 'state'} holds the logs" in paddock("doctor").out
+
+
 def faults(document: Any) -> dict[str, Any]:
     """The reasons of all checks that are not ok, by name."""
     return {check["name"]: check["reason"] for check in document["checks"] if not check["ok"]}

@@ -12,6 +12,7 @@ import pytest
 
 from framework.runtime.logs import LogBuffer, LogLine
 from framework.values.instance import State
+from framework.values.problem import Problem
 from framework.values.reason import Reason
 from tests.api import samples
 from tests.api.world import PROBLEM
@@ -52,6 +53,14 @@ def test_server_is_found_while_the_manifest_is_broken(
     if arguments[0] == "reload":
         arguments = (*arguments, "--no-wait")
     assert paddock(*arguments).code == 0
+
+
+def test_status_says_that_a_text_with_errors_was_not_applied(paddock: Paddock, server: Running) -> None:
+    assert "not applied" not in paddock("status").out
+    problem = Problem("unknown_key", "serve.toml", 3, 1, "x", "x is not a known key")
+    server.world.services.current.problems = (problem,)
+    out = paddock("status").out
+    assert "serve.toml:3:1: x is not a known key [unknown_key]\nThe file was not applied: what was" in out
 
 
 def become(server: Running, name: str, state: State, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the Speculation page and the page of a model say of drafting: asked, why not, worth it or not."""
+"""What the Speculation page says of drafting: asked, why not, worth it or not."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from framework.dashboard.pages.compare import CompareRow, compare_table
-from framework.dashboard.pages.model import sections_of
 from framework.dashboard.pages.spec_speeds import Standing, speed_section
 from framework.dashboard.pages.speculation import (
     SpecCard,
     SpecInstance,
     SpecRow,
-    card_url,
     spec_sections,
     speculation_fragments,
 )
@@ -24,7 +21,6 @@ from framework.values.plan import SpecDecision
 from framework.values.reason import Reason
 from framework.values.request import ModelSource, SpecPolicy
 from framework.values.spec_yield import SpecTotals
-from framework.values.units_text import UNKNOWN
 from tests.dashboard import samples, spec_samples
 from tests.dashboard.client import browser, page
 from tests.dashboard.fake_system import make_system
@@ -83,10 +79,29 @@ def test_a_policy_is_told_by_the_settings_that_its_mode_reads() -> None:
     )
     assert card(model(policy=SpecPolicy("auto", allow_mla=True))).policy == (
         "mode auto",
-        "n-grams of 24 tokens, drafts of 48 to 64",
         "heads with latent attention too",
         "heads from 3 billion parameters on",
     )
+
+
+LENGTHS = "n-grams of 24 tokens, drafts of 48 to 64"
+NGRAMS = ("--spec-type", "ngram-mod", "--spec-ngram-mod-n-match", "24")
+
+
+@pytest.mark.parametrize(
+    ("spec", "running", "is_told"),
+    [
+        (SpecDecision("ngram", "ngram-mod", NGRAMS), "ngram-mod", True),
+        (SpecDecision("ngram", "ngram-mod", NGRAMS), "none", False),
+        (SpecDecision("ngram", "ngram-mod", NGRAMS[:2]), "ngram-mod", False),
+        (SpecDecision("ngram", "default", ("--spec-default",)), "default", False),
+    ],
+)
+def test_lengths_of_n_grams_are_told_of_processes_that_use_them(
+    spec: SpecDecision, running: str, is_told: bool
+) -> None:
+    view = model(spec=spec, policy=SpecPolicy("ngram"), running=running)
+    assert (LENGTHS in card(view).policy) is is_told
 
 
 def test_asked_is_what_the_manifest_says_now() -> None:
@@ -141,25 +156,6 @@ def test_a_stopped_model_keeps_what_was_measured() -> None:
     view = replace(samples.model("idle", State.STOPPED), spec_yield=measured(speed()))
     assert card(view).speeds.rows[0].speedup == "1.84×"
     assert standing(view).text == "Not loaded, so there is nothing to judge."
-
-
-def test_of_a_model_that_is_not_loaded_nothing_is_accepted() -> None:
-    view = model()
-    assert row(view).acceptance == "65 %"
-    stopped = replace(view.instances[0], state=State.STOPPED)
-    assert row(replace(view, instances=(stopped,))).acceptance == UNKNOWN
-
-
-def test_ones_own_arguments_ask_before_anything_is_loaded_too() -> None:
-    idle = samples.model("idle", State.STOPPED)
-    view = replace(idle, request=replace(idle.request, extra_args=("--spec-type", "ngram-cache")))
-    assert row(view).asked == "as engine_args say"
-
-
-def test_a_drafter_of_ones_own_arguments_is_told_while_it_drafts() -> None:
-    spec = SpecDecision(None, "user", drafter="/m/d.gguf")
-    view = model(spec=spec, policy=SpecPolicy(), running="draft-simple")
-    assert facts(view)["Drafter"] == "d.gguf"
 
 
 def test_each_replica_has_its_own_part() -> None:
@@ -309,53 +305,6 @@ def test_the_watch_says_what_it_does(watch: str, does: str, then: str) -> None:
 )
 def test_where_the_watch_stands_is_one_sentence(view: ModelView, said: str) -> None:
     assert standing(view).text == said
-
-
-# The page of the model
-
-
-def compared(view: ModelView, label: str) -> CompareRow:
-    table = compare_table("t", view.request, view.instances[0])
-    return next(row for row in table.rows if row.label == label)
-
-
-def test_the_table_of_a_model_marks_drafting_that_is_not_as_wanted() -> None:
-    found = compared(spec_samples.inactive(), "Speculation")
-    assert found == CompareRow("Speculation", "draft", "draft-simple", "none", differs=True)
-
-
-def test_the_table_of_a_model_has_depth_and_drafter_where_they_count() -> None:
-    view = spec_samples.inactive()
-    assert compared(view, "Draft depth") == CompareRow(
-        "Draft depth", "4 tokens", "4 tokens, as the policy says", "–"
-    )
-    assert compared(view, "Drafter") == CompareRow("Drafter", "hf:owner/small:Q4_K_M", "owner/small", "–")
-    plain = samples.model()
-    labels = [row.label for row in compare_table("t", plain.request, plain.instances[0]).rows]
-    assert "Drafter" not in labels
-
-
-def test_an_adaptive_depth_is_asked_for_by_that_word() -> None:
-    policy = SpecPolicy("mtp", is_adaptive=True, drafter=ModelSource(repo="a/b"))
-    assert compared(model(policy=policy), "Draft depth").asked == "adaptive"
-
-
-def test_the_page_of_a_model_leads_to_its_details() -> None:
-    view = model()
-    assert compare_table("t", view.request, None).speculation_url == card_url("large")
-
-
-def test_the_reasons_of_a_model_hold_those_of_its_drafting() -> None:
-    (section,) = sections_of(spec_samples.inactive())
-    assert INACTIVE in section.reasons.reasons
-
-
-def test_the_verdict_of_the_watch_stands_where_drafting_runs() -> None:
-    (losing,) = sections_of(spec_samples.losing())
-    assert UNPROFITABLE in losing.reasons.reasons
-    stays = model(running="none", known=measured(verdict=replace(UNPROFITABLE, message="Of before.")))
-    (spared,) = sections_of(stays)
-    assert [one.message for one in spared.reasons.reasons if one.code == UNPROFITABLE.code] == []
 
 
 # Updates and the page

@@ -14,8 +14,8 @@ from tests.support.model_files import write_tiny_gguf
 from tests.support.paddock import RunningPaddock
 
 START_S = 180.0
-# S, B or A, R2: what may help an engine that breaks without a word, and has nothing to draft or to see with.
-MOST_ATTEMPTS = 4
+# S, B or A, R2, R4, R2: what may help an engine that breaks without a word, and has nothing to see with.
+MOST_ATTEMPTS = 5
 
 
 def rungs(paddock: RunningPaddock) -> list[str]:

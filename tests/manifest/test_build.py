@@ -231,6 +231,7 @@ def test_a_template_that_cannot_be_used_is_an_error(load: Load, content: bytes) 
         ("/opt/llama/llama-server", EngineRef("e", path=Path("/opt/llama/llama-server"))),
         ("~/llama-server", EngineRef("e", path=Path("/home/me/llama-server"))),
         ("/usr", EngineRef("e", dir=Path("/usr"))),
+        (f"/{'b' * 300}", EngineRef("e", path=Path(f"/{'b' * 300}"))),
     ],
 )
 def test_a_binary_is_a_path_a_directory_or_a_command(binary: str, ref: EngineRef) -> None:

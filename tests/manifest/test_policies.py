@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,25 @@ def test_a_drafter_that_is_not_there_is_a_warning_and_the_models_run(load: Load,
     assert (warning.code, warning.path) == ("file_missing", "speculation.s.draft")
     assert str(tmp_path / "d.gguf") in warning.message
     assert "run without" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("draft", "why"),
+    [
+        (".", "is a folder"),
+        ("/", "is a folder"),
+        ("/dev/zero", "is no regular file"),
+        ("pipe", "is no regular file"),
+        ("d" * 300, "cannot be read: file name too long"),
+        ("m.gguf/d.gguf", "does not exist"),
+    ],
+)
+def test_a_drafter_that_is_no_file_is_a_warning_too(load: Load, tmp_path: Path, draft: str, why: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reading = load(f'[speculation.s]\nmode = "draft"\ndraft = "{draft}"\n{MODEL}', m_gguf="")
+    (warning,) = reading.warnings
+    assert (warning.code, warning.path) == ("file_missing", "speculation.s.draft")
+    assert f" {why}; models run without this drafter" in warning.message
 
 
 @pytest.mark.parametrize("ngram", ["{ match = 0 }", "{ min = -1 }", "{ min = 9, max = 8 }", "{ max = 10 }"])

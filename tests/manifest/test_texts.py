@@ -99,6 +99,25 @@ def test_anything_else_is_no_source(value: Any) -> None:
         parse_source(value)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "hf:o/r/../../x.gguf",
+        "hf:o/r/./x.gguf",
+        "hf:o/r//x.gguf",
+        "hf:o/r/sub/..",
+        "hf:../r/x.gguf",
+        "hf:o/..",
+        "hf:o/r/notes.txt",
+        "hf:o/r/model",
+    ],
+)
+def test_a_file_of_a_repository_is_a_gguf_file_in_it(value: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse_source(value)
+    assert caught.value.code == "bad_source"
+
+
 def test_a_template_is_a_file() -> None:
     assert parse_template("file:chat.jinja") == "chat.jinja"
 

@@ -66,17 +66,35 @@ def test_a_path_counts_for_more_than_what_came_from_the_repository(main: Path, t
     assert found_for(naming(path), replace(local(main), drafter=other)).path == path
 
 
-@pytest.mark.parametrize("kind", ["gone", "folder", "pipe"])
-def test_one_that_is_no_file_is_left_out_with_the_reason(main: Path, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("gone", "does not exist"),
+        ("below a file", "does not exist"),
+        ("folder", "is a folder"),
+        ("pipe", "is no regular file"),
+        ("long", "cannot be read: file name too long"),
+        ("loop", "cannot be read: too many levels of symbolic links"),
+    ],
+)
+def test_one_that_is_no_file_is_left_out_with_the_reason(
+    main: Path, tmp_path: Path, kind: str, why: str
+) -> None:
     path = tmp_path / "d.gguf"
     if kind == "folder":
         path.mkdir()
+    elif kind == "below a file":
+        path = main / "d.gguf"
+    elif kind == "long":
+        path = tmp_path / f"{'d' * 300}.gguf"
+    elif kind == "loop":
+        path.symlink_to(path)
     elif kind == "pipe":
         os.mkfifo(path)
     found = found_for(naming(path), local(main))
     (reason,) = found.reasons
     assert (found.path, reason.code, reason.severity) == (None, "drafter_missing", "warning")
-    assert str(path) in reason.message
+    assert reason.message == f"The drafter {path} {why}; the model runs without it."
 
 
 @pytest.mark.parametrize("content", [b"", b"hello world, this is no model", b"GGUF\3\0\0\0"])

@@ -95,7 +95,7 @@ def test_a_named_one_is_used(main: Path, reader: FactsReader, tmp_path: Path) ->
     assert launch_projector(path, local(main), reader.read(main), reader) == Companion(path)
 
 
-@pytest.mark.parametrize("kind", ["gone", "other width", "cut off", "folder", "no GGUF"])
+@pytest.mark.parametrize("kind", ["gone", "other width", "cut off", "folder", "no GGUF", "long"])
 def test_a_named_one_that_cannot_work_is_refused(
     main: Path, reader: FactsReader, tmp_path: Path, kind: str
 ) -> None:
@@ -108,6 +108,8 @@ def test_a_named_one_that_cannot_work_is_refused(
         path.mkdir()
     elif kind == "no GGUF":
         path.write_text("hello")
+    elif kind == "long":
+        path = tmp_path / f"{'e' * 300}.gguf"
     with pytest.raises(Refused) as caught:
         launch_projector(path, local(main), reader.read(main), reader)
     reason = caught.value.failure.reason
@@ -116,3 +118,4 @@ def test_a_named_one_that_cannot_work_is_refused(
         "error",
     )
     assert str(path) in reason.message or path.name in reason.message
+    assert reason.message.count("cannot be read") <= 1

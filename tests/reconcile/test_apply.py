@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from framework.values.action import ModelAction
 from framework.values.instance import ModelView, QueueView, State
 from framework.values.manifest import AccessKey, Listener, Manifest, ServerSettings
 from framework.values.problem import Problem
+from framework.values.reason import Reason
 from framework.values.request import ModelRequest, ModelSource
 
 A = ModelRequest(id="a", source=ModelSource(path=Path("/a.gguf")))
@@ -129,3 +131,25 @@ async def test_the_planner_is_given_each_manifest_that_is_applied(bench: Bench) 
     await bench.save(None, BAD)
     await bench.save(changed())
     assert [manifest.sha256[0] for manifest in bench.adopted] == ["1", "2"]
+
+
+async def test_warnings_of_a_text_are_logged_when_they_are_new(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    await bench.save(FIRST, WARNING)
+    await bench.save(FIRST, WARNING, asked=True)
+    assert caplog.messages == ["serve.toml:3:1: no such file [model_missing]"]
+    bench.reconciler.begin()
+    assert len(caplog.messages) == 2
+
+
+def test_what_a_plan_does_not_grant_is_logged_once_for_each_model(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    events = EventLog(Changes())
+    less = Reason("context_lowered", "Less than asked.", "Free memory.", "warning")
+    for model in ("a", "a", "b"):
+        events.record("planned", less.message, model=model, reason=less)
+        events.record("planned", "4,096 tokens", model=model)
+    assert caplog.messages == [f"{model}: planned: Less than asked. [context_lowered]" for model in "ab"]
+    assert len(events.recent()) == 6

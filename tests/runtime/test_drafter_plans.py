@@ -69,8 +69,33 @@ async def test_a_drafter_that_cannot_be_read_leaves_memory_to_the_engine(
     broken.write_bytes(b"GGUF and nothing behind it")
     text = named.replace("{broken}", str(broken))
     found = await plan(changed(asked, extra_args=own(text)), tmp_path)
-    assert "planning_fault" in [reason.code for reason in found.reasons]
+    (fault,) = [reason for reason in found.reasons if reason.code == "planning_fault"]
+    assert f"the drafter of -md {text} takes memory of its own, and its file cannot be read" in fault.message
     assert found.placement.is_delegated
+
+
+@pytest.mark.parametrize("by", ["flag", "variable", "alone"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+async def test_a_drafter_that_would_hold_up_the_engine_never_reaches_it(
+    asked: ModelRequest, tmp_path: Path, kind: str, by: str
+) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "d.gguf"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    variable = "LLAMA_ARG_SPEC_DRAFT_MODEL"
+    if by == "variable":
+        request = changed(asked, extra_args=own(path)[:2], env={variable: str(path)})
+    else:
+        request = changed(asked, extra_args=own(path)[2 if by == "alone" else 0 :])
+    found = await plan(request, tmp_path)
+    assert str(path) not in (*found.argv, *found.env.values())
+    assert "--spec-type" not in found.argv
+    reason = found.spec.reason
+    assert reason is not None
+    assert (reason.code, reason.severity) == ("drafter_missing", "warning")
+    assert f"{variable if by == 'variable' else '-md'} names" in reason.message
 
 
 async def test_a_drafter_that_the_engine_gets_from_a_hub_cannot_be_sized(
@@ -78,7 +103,9 @@ async def test_a_drafter_that_the_engine_gets_from_a_hub_cannot_be_sized(
 ) -> None:
     arguments = ("--spec-type", "draft-simple", "-hfd", "org/small-GGUF")
     found = await plan(changed(asked, extra_args=arguments), tmp_path)
-    assert "planning_fault" in [reason.code for reason in found.reasons]
+    (fault,) = [reason for reason in found.reasons if reason.code == "planning_fault"]
+    assert "the drafter of -hfd org/small-GGUF" in fault.message
+    assert "the engine gets it from a hub" in fault.message
 
 
 @pytest.mark.engine

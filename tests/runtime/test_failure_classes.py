@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from framework.runtime.failures import classify
 from framework.runtime.rungs import Trial, next_trial, tensor_abort
-from framework.runtime.start_end import describe_exit
+from framework.runtime.start_end import StartEnd, describe_exit
 from tests.support.start_ends import (
     DIVIDED,
     NO_PROJECTOR,
@@ -140,13 +140,18 @@ NAMES = (
 )
 
 
+def rung_after(end: StartEnd) -> str:
+    following = next_trial(Trial(end.plan), end)
+    return following.rung if following is not None else "R6"
+
+
 @pytest.mark.parametrize("code", [1, SIGABRT])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", NAME_LINES)
 def test_no_name_of_a_model_takes_anything_from_its_start(form: str, name: str, code: int) -> None:
     plan = the_plan(placed=DIVIDED, flash="off", spec="--spec-type ngram-mod")
     end = end_of(plan, code, "0.00.1 I llama_model_loader: loaded meta data", form.format(name))
-    assert next_trial(Trial(plan), end) is None
+    assert rung_after(end) == "R4"  # as without that line
     assert tensor_abort(end) is None
     assert classify(end).reason.code == "start_failed"
 
@@ -155,8 +160,55 @@ def test_no_name_of_a_model_takes_anything_from_its_start(form: str, name: str, 
 def test_nothing_that_is_said_after_a_model_was_looked_at_is_of_the_line(said: str) -> None:
     plan = the_plan(placed=DIVIDED, spec="--spec-type ngram-mod")
     end = end_of(plan, 1, "llama_model_loader: loaded meta data with 30 key-value pairs", said)
-    assert next_trial(Trial(plan), end) is None
+    assert rung_after(end) == "R4"
     assert classify(end).reason.code == "start_failed"
+
+
+ARCHITECTURES = (
+    *NAMES[:4],
+    "couldn't bind",
+    "address already in use",
+    "failed to load draft model",
+    "out of memory",
+    "x' failed to load draft model, 'y",
+    "v cache quantization requires flash_attn",
+    "split_mode_tensor not implemented",
+    "failed to load clip model",
+)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("form", ["{}", "x'\n{}", "x\n0.00.1 E {}"])
+def test_no_architecture_is_anything_but_unknown(form: str, name: str) -> None:
+    plan = the_plan("projector: --mmproj /models/p.gguf", spec="--spec-type ngram-mod")
+    said = f"E llama_model_load: error loading model: unknown model architecture: '{form.format(name)}'"
+    for lines in ((said,), said.splitlines()):
+        end = end_of(plan, 1, *lines, "E srv load_model: failed to load model, '/m.gguf'")
+        assert rung_after(end) == "R6"
+        reason = classify(end).reason
+        assert reason.code == "unsupported_architecture"
+        assert "\n" not in reason.message
+
+
+def test_a_name_of_several_lines_is_no_cause() -> None:
+    told = ("print_info: general.name = x", "out of memory", "print_info: vocab type = BPE", "E a true error")
+    assert "a true error" in classify(end_of(the_plan(), 1, *told)).reason.message
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: unknown model architecture: '{}'",
+        "an error of the engine: {}",
+        "error: invalid argument: -{}",
+        'error while handling environment variable "LLAMA_ARG_HOST": {}',
+        "error while loading shared libraries: {}",
+    ],
+)
+def test_what_an_engine_says_is_shown_cut_and_as_plain_text(said: str) -> None:
+    message = classify(end_of(the_plan(), 1, said.format("a\x1b[31m\u202e" + "a" * 5000))).reason.message
+    assert len(message) < 600
+    assert message.isprintable()
 
 
 def test_who_holds_the_port_is_said() -> None:
@@ -177,3 +229,28 @@ def test_any_output_gives_a_class_a_sentence_and_a_remedy(lines: list[str], code
     assert failure.reason.message
     assert failure.reason.remedy
     assert failure.reason.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "lists"),
+    [
+        ("error: invalid argument: --jinjaa", "the flag --jinjaa", True),
+        (
+            'error while handling argument "--jinjaa": the argument has been removed.',
+            "the flag --jinjaa",
+            True,
+        ),
+        ('error while handling argument "--jinjaa": no number', "the value of --jinjaa", False),
+    ],
+)
+def test_a_value_that_was_refused_is_told_apart_from_its_flag(line: str, what: str, lists: bool) -> None:
+    reason = classify(end_of(the_plan(user="--jinjaa x"), 1, line)).reason
+    assert reason.message == f"The engine refused {what}. It said: {line.rstrip('.')}."
+    assert ("`paddock engines` lists" in reason.remedy) is lists
+    assert "--jinjaa" in reason.remedy
+
+
+def test_without_an_error_the_last_line_is_quoted() -> None:
+    lines = ("E x: looking", "the tokenizer gave up", "srv  exiting due to model loading error", "")
+    assert "It said: the tokenizer gave up" in classify(end_of(the_plan(), 1, *lines[1:])).reason.message
+    assert "It said: the tokenizer gave up" in classify(end_of(the_plan(), 1, *lines)).reason.message

@@ -107,12 +107,21 @@ async def test_changes_add_up_until_it_runs(climbs: Climbs, fake_engine: MakeFak
     ]
     climb = await climbs.climb(plan_for(fake_engine(faults=faults), tiny_gguf, spec=HEAD, projector=True))
     assert climb.result.outcome == "ready"
-    assert climbs.rungs == ["S", "B", "R2", "R4", "R5"]
-    assert degradations(climb) == ["fit_off_retry", "flash_attn_off", "runtime_error", "projector_suspected"]
-    assert climb.result.speculation == "default"
+    assert climbs.rungs == ["S", "B", "R2", "R4", "R4", "R2", "R5"]
+    assert degradations(climb) == ["fit_off_retry", "runtime_error", "flash_attn_off", "projector_suspected"]
+    assert climb.result.speculation == "none"
     assert climb.result.speculation_reason is not None
     assert not climb.result.vision
-    assert [attempt.n for attempt in climbs.attempts] == [1, 2, 3, 4, 5]
+    assert [attempt.n for attempt in climbs.attempts] == [1, 2, 3, 4, 5, 6, 7]
+
+
+async def test_the_log_shows_where_a_try_begins_and_what_was_changed(
+    climbs: Climbs, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(faults=[{"on": ["--fit on"], "exit_signal": "SIGABRT"}])
+    await climbs.climb(plan_for(engine, tiny_gguf))
+    marks = [line.text for line in climbs.site.log.last(999) if line.text.startswith("--- ")]
+    assert marks == ["--- try 2 of this start, without the engine's own fit step ---"]
 
 
 async def test_what_cannot_be_cured_ends_with_all_its_attempts_told(
@@ -120,7 +129,7 @@ async def test_what_cannot_be_cured_ends_with_all_its_attempts_told(
 ) -> None:
     engine = fake_engine(faults=[DIES])
     climb = await climbs.climb(plan_for(engine, tiny_gguf, spec=HEAD, projector=True))
-    assert climbs.rungs == ["S", "B", "R2", "R4", "R5"]
+    assert climbs.rungs == ["S", "B", "R2", "R4", "R4", "R2", "R5"]
     assert failure(climb) == "gpu_driver"
     assert list(climb.result.attempts) == climbs.attempts
     assert climb.result.degradations == ()  # nothing runs without anything
@@ -146,6 +155,38 @@ async def test_an_outdated_build_runs_without_the_head(
     assert climb.result.speculation_reason.code == "binary_outdated"
     assert climb.result.speculation == "default"
     assert plan.spec.requested == "mtp"
+
+
+async def test_a_head_that_breaks_the_engine_costs_no_flash_attention(
+    climbs: Climbs, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(faults=[{"on": ["draft-mtp"], **DIES}])
+    climb = await climbs.climb(plan_for(engine, tiny_gguf, spec=HEAD, placed=("--fit", "off")))
+    assert climb.result.outcome == "ready"
+    assert climbs.rungs == ["S", "R2", "R4"]
+    assert "--flash-attn on" in climbs.line()
+    assert degradations(climb) == ["runtime_error"]
+    assert climb.result.speculation == "default"
+
+
+@pytest.mark.parametrize(
+    ("spec", "rungs"),
+    [
+        pytest.param(HEAD, ["S", "R4", "R4"], id="in place of a head"),
+        pytest.param(("--spec-default",), ["S", "R4"], id="planned"),
+    ],
+)
+async def test_n_grams_that_break_the_engine_are_left_out(
+    climbs: Climbs, fake_engine: MakeFake, tiny_gguf: Path, spec: tuple[str, ...], rungs: list[str]
+) -> None:
+    faults = [{"on": ["draft-mtp"], "exit_code": 1}, {"on": ["--spec-default"], "exit_code": 1}]
+    climb = await climbs.climb(plan_for(fake_engine(faults=faults), tiny_gguf, spec=spec))
+    assert climb.result.outcome == "ready"
+    assert climbs.rungs == rungs
+    assert climb.result.speculation == "none"
+    assert degradations(climb) == ["runtime_error"]
+    assert climb.result.speculation_reason is not None
+    assert "Nothing drafts now" in climb.result.speculation_reason.message
 
 
 async def test_a_head_that_is_not_there_is_left_out(

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from framework.api.metrics import metrics_text
+from framework.api.shapes import speculation_json
+from framework.planning.speculation.decide import decide_speculation
+from framework.reconcile.compare import compare_requests
 from framework.runtime.past import as_asked
-from framework.values.instance import State
+from framework.values.engine import Capabilities
+from framework.values.instance import InstanceView, State
 from framework.values.reason import Reason
+from framework.values.request import SpecPolicy
+from framework.values.speculation import NO_FACTS, SpecInputs
 from tests.conftest import MakeFake
 from tests.dashboard import samples
 from tests.runtime.conftest import FleetRig, changed, request_for
@@ -56,6 +63,60 @@ def test_why_it_failed_outlives_an_edit(state: State, error: Reason | None) -> N
 def test_what_runs_is_what_it_was_started_with() -> None:
     running = samples.instance(samples.request())
     assert as_asked(running, samples.request(slots=1)) == running
+
+
+def without_head(mode: str) -> InstanceView:
+    """A model without head that serves with a mode."""
+    wish = SpecInputs(
+        SpecPolicy(mode), NO_FACTS, Capabilities(conclusive=True, flags=frozenset({"--spec-default"}))
+    )
+    asked = replace(samples.request(), spec=wish.policy)
+    plan = samples.plan(asked, spec=decide_speculation(wish), spec_inputs=wish)
+    return samples.instance(asked, plan=plan)
+
+
+def test_what_runs_is_told_with_a_policy_that_comes_to_the_same_flags() -> None:
+    running = without_head("auto")
+    assert running.plan is not None
+    wanted = replace(running.request, spec=SpecPolicy("mtp"))
+    assert compare_requests(running.request, wanted, running)[0].effect == "nothing"
+    seen = as_asked(running, wanted)
+    assert seen.plan is not None
+    assert (seen.plan.spec.requested, seen.plan.spec.resolved) == ("mtp", "default")
+    assert [note.code for note in seen.plan.spec.notes] == ["model_not_mtp"]
+    assert seen.request == running.request
+    assert speculation_json(seen)["asked"] == "mtp"
+
+
+def test_what_was_found_out_of_a_process_outlives_another_policy() -> None:
+    running = without_head("mtp")
+    assert running.plan is not None
+    spec = replace(running.plan.spec, reason=GAVE_UP, notes=(*running.plan.spec.notes, GAVE_UP))
+    running = replace(running, plan=replace(running.plan, spec=spec))
+    seen = as_asked(running, replace(running.request, spec=SpecPolicy("auto")))
+    assert seen.plan is not None
+    assert (seen.plan.spec.requested, seen.plan.spec.reason, seen.plan.spec.notes) == (
+        "auto",
+        GAVE_UP,
+        (GAVE_UP,),
+    )
+
+
+def test_a_policy_that_comes_to_other_flags_is_not_told_of_what_runs() -> None:
+    running = without_head("auto")
+    assert as_asked(running, replace(running.request, spec=SpecPolicy("off"))) == running
+
+
+async def test_a_running_model_says_what_the_manifest_asks_now(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    request = request_for(fake_engine(), tiny_gguf)
+    rig.declare(request)
+    before = await rig.until("m", State.READY)
+    rig.declare(changed(request, spec=SpecPolicy("mtp")))
+    seen = rig.instance("m")
+    assert (seen.instance, speculation_json(seen)["asked"]) == (before.instance, "mtp")
+    assert 'asked="mtp"' in metrics_text(rig.fleet.views())
 
 
 async def test_slots_are_looked_at_once_more_after_a_short_request(

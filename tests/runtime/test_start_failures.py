@@ -10,9 +10,11 @@ import pytest
 
 from framework.runtime.lease import LeaseRefused
 from framework.values.instance import State
-from framework.values.request import ModelSource
+from framework.values.request import ModelSource, SpecPolicy
 from tests.conftest import MakeFake
 from tests.runtime.conftest import FleetRig, alive, changed, request_for
+
+OFF = SpecPolicy(mode="off")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ async def test_an_engine_that_dies_at_once_is_classified(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path, script: dict[str, Any], code: str, words: str
 ) -> None:
     engine = fake_engine(**script)
-    rig.declare(request_for(engine, tiny_gguf))
+    rig.declare(request_for(engine, tiny_gguf, spec=OFF))
     view = await rig.until("m", State.FAILED)
     assert view.last_error is not None
     assert view.last_error.code == code
@@ -258,9 +260,9 @@ async def test_a_reload_tries_a_failed_model_again(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:
     engine = fake_engine(exit_code=1, faulty_starts=1)
-    rig.declare(request_for(engine, tiny_gguf))
+    rig.declare(request_for(engine, tiny_gguf, spec=OFF))
     await rig.until("m", State.FAILED)
-    rig.declare(request_for(engine, tiny_gguf))
+    rig.declare(request_for(engine, tiny_gguf, spec=OFF))
     await asyncio.sleep(0.2)
     assert rig.instance("m").state is State.FAILED
     rig.fleet.reload("m", by="test")

@@ -89,7 +89,10 @@ def test_flash_attention_that_was_not_the_cause_comes_back_with_drafting_gone() 
     assert following.rung == "R4"
     assert "--flash-attn on" in line(following)
     assert codes(following) == ["runtime_error"]
-    assert next_trial(following, end_of(following.plan, SIGSEGV)) is None
+    bare = next_trial(following, end_of(following.plan, SIGSEGV))
+    assert bare is not None
+    assert "--spec" not in line(bare)
+    assert next_trial(bare, end_of(bare.plan, SIGSEGV)) is None
 
 
 def test_flash_attention_stays_off_where_only_the_second_probe_failed() -> None:

@@ -21,6 +21,9 @@ FITS_ON_GPU = FitPlan(fits=True)
 PLACED = "--device CUDA0 --gpu-layers 31 --fit off"
 DIVIDED = "--device CUDA0,CUDA1 --gpu-layers 31 --fit off --split-mode tensor"
 HEAD = "--spec-type draft-mtp --spec-draft-n-max 2"
+PROJECTOR = "projector: --mmproj /models/p.gguf"
+# An engine that fits by itself, so that neither A nor B is asked, with nothing left to change but this.
+OF_THE_USER = {"placed": "--device CUDA0 --fit off", "user": "-ngl 3"}
 SIGILL, SIGABRT, SIGKILL, SIGSEGV, SIGTERM = -4, -6, -9, -11, -15
 
 # Lines that build b10068 prints in these situations (15 §3, §7).
@@ -87,6 +90,18 @@ def after(plan: LaunchPlan, code: int | None, *lines: str, healthy: bool = False
     following = next_trial(Trial(plan), end_of(plan, code, *lines, was_healthy=healthy))
     assert following is not None
     return following
+
+
+def climbed(plan: LaunchPlan, *ends: tuple[int | None, tuple[str, ...]]) -> list[str]:
+    """The rungs that these ends lead to, one after the other, and `R6` where none is left."""
+    trial, rungs = Trial(plan), []
+    for code, lines in ends:
+        following = next_trial(trial, end_of(trial.plan, code, *lines))
+        rungs.append(following.rung if following else "R6")
+        if following is None:
+            break
+        trial = following
+    return rungs
 
 
 def line(trial: Trial) -> str:

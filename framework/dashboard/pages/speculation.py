@@ -28,7 +28,7 @@ from framework.dashboard.urls import model_url
 from framework.planning.speculation.emit import uses_lengths
 from framework.values.instance import InstanceView, ModelView
 from framework.values.reason import Reason
-from framework.values.request import SpecPolicy
+from framework.values.request import ModelRequest, SpecPolicy
 from framework.values.spec_yield import SpecTotals, best_known
 from framework.values.units_text import UNKNOWN, count, counted, percent, tokens
 
@@ -188,7 +188,7 @@ def _card(view: ModelView) -> SpecCard:
         model=view.request.id,
         url=model_url(view.request.id),
         policy=_policy_of(view.request.spec, planned),
-        instances=tuple(_instance(one, several=several) for one in planned),
+        instances=tuple(_instance(one, view.request, several=several) for one in planned),
         speeds=speed_section(f"{element}-speeds", view),
     )
 
@@ -213,8 +213,8 @@ def _by_arguments(planned: Sequence[InstanceView]) -> bool:
     return any(plan is not None and plan.spec.requested is None for plan in plans)
 
 
-def _instance(instance: InstanceView, *, several: bool) -> SpecInstance:
-    words, totals = spec_words(instance.request, instance), instance.speculation
+def _instance(instance: InstanceView, asked: ModelRequest, *, several: bool) -> SpecInstance:
+    words, totals = spec_words(asked, instance), instance.speculation
     is_planned = instance.running is None
     kept = f"{count(totals.accepted)}, {percent(totals.acceptance)}" if totals.drafted else UNKNOWN
     return SpecInstance(

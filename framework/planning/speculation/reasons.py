@@ -166,8 +166,8 @@ def ngram_settings_unused(policy: SpecPolicy, resolved: str) -> Reason:
     told = ", ".join(f"{name} {length}" for name, length in lengths.items())
     return Reason(
         "ngram_settings_unused",
-        f"The lengths in `ngram` of the policy ({told}) have no effect: speculation comes to {resolved}, which"
-        " does not use them.",
+        f"The lengths in `ngram` of the policy ({told}) have no effect: speculation comes to {resolved},"
+        " which does not use them.",
         "Set the mode to ngram or mtp+ngram to use them, or remove them.",
         evidence={**lengths, "resolved": resolved},
     )

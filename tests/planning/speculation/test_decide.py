@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from framework.planning.speculation.decide import decide_speculation
 from framework.values.engine import Capabilities
 from framework.values.reason import Reason
-from framework.values.speculation import NO_FACTS, SpecFacts
+from framework.values.request import SpecPolicy
+from framework.values.speculation import NO_FACTS, SpecFacts, SpecInputs
 from tests.planning.speculation.inputs import (
     BARE,
     DRAFTER,
@@ -286,3 +288,45 @@ def test_a_drafter_that_is_used_or_taken_off_the_line_is_not(args: tuple[str, ..
     assert told(decided("mtp", HEAD, args=args)) == (None, [])
     assert told(decided("off", args=(*args, "--spec-type", "draft-simple"))) == (None, [])
     assert told(decided("off", args=args, withheld=WITHHELD)) == ("runtime_error", [])
+
+
+# Settings that nothing uses
+
+OTHER_LENGTHS = SpecPolicy(ngram_match=8, ngram_min=4, ngram_max=16)
+
+
+@pytest.mark.parametrize(
+    ("mode", "facts", "is_told"),
+    [
+        ("ngram", PLAIN, False),
+        ("mtp+ngram", HEAD, False),
+        ("auto", HEAD, True),
+        ("auto", PLAIN, True),
+        ("ngram-simple", PLAIN, True),
+        ("mtp", PLAIN, True),
+        ("mtp", HEAD, True),
+        ("off", PLAIN, False),
+        ("draft", PLAIN, False),
+    ],
+)
+def test_lengths_of_n_grams_that_nothing_uses_are_told(mode: str, facts: SpecFacts, is_told: bool) -> None:
+    inputs = SpecInputs(replace(OTHER_LENGTHS, mode=mode), facts, NEW, is_accelerated=True)
+    decision = decide_speculation(inputs)
+    told = [note for note in decision.notes if note.code == "ngram_settings_unused"]
+    assert bool(told) is is_told
+    assert all("match 8, min 4, max 16" in note.message for note in told)
+    assert all(f"comes to {decision.resolved}," in note.message for note in told)
+
+
+def test_the_usual_lengths_ask_for_nothing() -> None:
+    decision = decide_speculation(SpecInputs(SpecPolicy("auto"), PLAIN, NEW))
+    assert decision.notes == ()
+
+
+@pytest.mark.parametrize("mode", ["draft", "eagle3", "dflash"])
+def test_a_drafter_that_nobody_named_is_told_as_a_key_that_is_missing(mode: str) -> None:
+    reason = decide_speculation(SpecInputs(SpecPolicy(mode), PLAIN, NEW)).reason
+    assert reason is not None
+    assert reason.code == "drafter_not_found"
+    assert "its [speculation.NAME] table names no `draft`." in reason.message
+    assert "network" not in reason.remedy
