@@ -17,6 +17,7 @@ from framework.values.plan import SpecDecision
 from framework.values.request import ModelRequest, ModelSource
 from framework.values.speculation import DrafterKind, SpecInputs
 
+DISPLACED = "draft_displaces_layers"
 Looked = ModelSource | Literal["repository"] | None
 
 
@@ -30,13 +31,20 @@ def same_decisions(
 ) -> tuple[SpecDecision, SpecDecision] | None:
     """What both requests come to, where that is the same flags."""
     wish = None if running is None or running.plan is None else running.plan.spec_inputs
-    if running is None or wish is None:
+    if running is None or wish is None or _ends_giving_way(running, new):
         return None
     wishes = [_with_policy(wish, running.request, request) for request in (old, new)]
     before, after = [None if one is None else decide_speculation(one) for one in wishes]
     if before is None or after is None or before.block != after.block:
         return None
     return before, after
+
+
+def _ends_giving_way(running: InstanceView, new: ModelRequest) -> bool:
+    """Whether a mode that keeps drafting at any price follows one that gave it up for room (SP-04)."""
+    reason = None if running.plan is None else running.plan.spec.reason
+    gave_way = reason is not None and reason.code == DISPLACED
+    return gave_way and new.spec.mode != running.request.spec.mode
 
 
 def _with_policy(wish: SpecInputs, launched: ModelRequest, request: ModelRequest) -> SpecInputs | None:

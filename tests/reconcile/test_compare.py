@@ -350,3 +350,17 @@ def test_what_was_withheld_is_no_difference(running: InstanceView) -> None:
         BASE, replace(BASE, spec=SpecPolicy("auto", depth=5)), replace(running, plan=demoted)
     )
     assert strongest_effect(changes) == "nothing"
+
+
+@pytest.mark.parametrize(("mode", "effect"), [("mtp", "restart"), ("auto", "nothing")])
+def test_a_mode_that_drafts_at_any_price_ends_giving_way_to_layers(
+    mode: str, effect: str, running: InstanceView
+) -> None:
+    plan = running.plan
+    assert plan is not None
+    displaced = SpecDecision("auto", "none", reason=Reason("draft_displaces_layers", "No room."))
+    plan = replace(
+        plan, spec=displaced, spec_inputs=SpecInputs(SpecPolicy(), HEAD, MTP_CAPS, is_accelerated=True)
+    )
+    after = replace(BASE, spec=SpecPolicy(mode, ngram_match=9))
+    assert strongest_effect(compare_requests(BASE, after, replace(running, plan=plan))) == effect

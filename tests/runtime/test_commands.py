@@ -223,7 +223,7 @@ async def test_a_replica_that_drains_is_taken_back_when_two_are_wanted_again(
 
 
 async def test_a_bad_change_costs_one_replica(rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path) -> None:
-    bad = fake_engine(exit_code=1)
+    bad = fake_engine(exit_signal="SIGILL")
     request = request_for(fake_engine(), tiny_gguf, live={"replicas": 2, "rollback": False})
     rig.declare(request)
     await eventually(lambda: ready(rig) == 2)

@@ -72,7 +72,7 @@ def test_a_model_of_a_hub_is_called_by_its_repository(tmp_path: Path) -> None:
 def test_a_drafter_is_one_of_the_files_of_the_launch(tmp_path: Path) -> None:
     main, drafter = write_model(tmp_path / "x.gguf"), write_model(tmp_path / "mtp-d.gguf")
     facts = facts_of(asking(main, drafter))
-    assert (facts.spec.drafter, facts.spec.drafter_kind) == (drafter, "mtp")
+    assert (facts.spec.drafter, facts.spec.drafter_kind) == (drafter, "plain")
     assert [identity.path for identity in facts.ids] == [main, drafter]
 
 
