@@ -28,6 +28,8 @@ KILL_WAIT_S = 5.0
 # A grandchild may hold the pipe open for ever; the reader waits this long for what is still in it.
 READER_WAIT_S = 2.0
 GONE_POLL_S = 0.05
+# Longer than it takes to read a full pipe, shorter than anybody notices.
+LAST_WORDS_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ class Child:
 
     async def _watch(self) -> None:
         code = await self._process.wait()
+        # Its last words tell why; they are in the pipe already, unless a process of its own keeps that open.
+        await asyncio.wait({self._reader}, timeout=LAST_WORDS_S)
         self.exited.set_result(code)
 
     async def _read(self) -> None:

@@ -159,4 +159,4 @@ async def test_a_drafter_that_cannot_be_had_keeps_no_model_from_serving(
     spec = ready.plan.spec
     assert spec.reason is not None
     assert spec.reason.code == "drafter_not_found"
-    assert "companion_not_fetched" in [note.code for note in spec.notes]
+    assert spec.reason.evidence["because"] == ["companion_not_fetched"]
