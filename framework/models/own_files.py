@@ -25,6 +25,14 @@ def is_own_folder(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and is_private(found)
 
 
+def is_own_place(folder: Path) -> bool:
+    """Whether this is such a directory, in one of ours that nobody else may enter either."""
+    try:
+        return is_own_folder(folder) and is_private(folder.parent.stat())
+    except OSError:
+        return False
+
+
 def is_private(found: os.stat_result) -> bool:
     """Whether it belongs to us and gives others no rights."""
     return found.st_uid == os.geteuid() and not found.st_mode & OTHERS

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from framework.planning.placement.displacement import DISPLACED
 from framework.planning.speculation.decide import decide_speculation
 from framework.planning.speculation.drafter_source import has_drafter_of_its_own, takes_drafter
 from framework.values.instance import InstanceView
@@ -17,7 +18,6 @@ from framework.values.plan import SpecDecision
 from framework.values.request import ModelRequest, ModelSource
 from framework.values.speculation import DrafterKind, SpecInputs
 
-DISPLACED = "draft_displaces_layers"
 Looked = ModelSource | Literal["repository"] | None
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.engines.redaction import is_secret_name
-from framework.models.own_files import is_own_folder, is_private, prune, read_own, write_own
+from framework.models.own_files import is_own_place, prune, read_own, write_own
 from framework.runtime.private import make_private
 from framework.values.device import Device
 from framework.values.engine import FileId
@@ -72,7 +72,7 @@ class Measurements:
 
     def find(self, key: str) -> Measurement | None:
         """The answer filed under a key."""
-        if self._folder is None or not _is_safe(self._folder):
+        if self._folder is None or not is_own_place(self._folder):
             return None
         data = read_own(self._folder / f"{key}.json", FILE_LIMIT_BYTES)
         return None if data is None else decode(data)
@@ -83,7 +83,7 @@ class Measurements:
             return
         try:
             make_private(self._folder)
-            if _is_safe(self._folder):
+            if is_own_place(self._folder):
                 write_own(self._folder / f"{key}.json", encode(measured))
                 prune(self._folder, most_files=MOST_FILES, most_bytes=MOST_FILES * FILE_LIMIT_BYTES)
         except OSError as error:
@@ -150,11 +150,3 @@ def _number(value: Any, most: int) -> int:
 
 def _optional(value: Any, most: int) -> int | None:
     return None if value is None else _number(value, most)
-
-
-def _is_safe(folder: Path) -> bool:
-    """Whether this is a directory of ours, in one of ours, that nobody else may enter."""
-    try:
-        return is_own_folder(folder) and is_private(folder.parent.stat())
-    except OSError:
-        return False

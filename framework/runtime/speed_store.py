@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from framework.models.own_files import is_own_folder, is_private, prune, read_own, write_own
+from framework.models.own_files import is_own_place, prune, read_own, write_own
 from framework.planning.speculation.profit import Tally
 from framework.runtime.private import make_private
 from framework.values.spec_yield import PLAIN
@@ -63,7 +63,7 @@ class SpeedStore:
 
     def find(self, launch: str) -> dict[Place, Tally]:
         """The sums kept for a launch, in the order in which they were made; empty when there are none."""
-        if self._folder is None or not _is_safe(self._folder):
+        if self._folder is None or not is_own_place(self._folder):
             return {}
         data = read_own(self._folder / f"{launch}.json", FILE_LIMIT_BYTES)
         return {} if data is None else decode(data)
@@ -74,7 +74,7 @@ class SpeedStore:
             return
         try:
             make_private(self._folder)
-            if not _is_safe(self._folder):
+            if not is_own_place(self._folder):
                 raise OSError("it, or the folder above it, is not this user's alone (mode 0700)")
             write_own(self._folder / f"{launch}.json", encode(sums))
             prune(self._folder, most_files=MOST_FILES, most_bytes=MOST_FILES * FILE_LIMIT_BYTES)
@@ -125,11 +125,3 @@ def _amount(value: Any) -> float:
     if not 0 <= value <= MOST:
         raise ValueError("no amount")
     return float(value)
-
-
-def _is_safe(folder: Path) -> bool:
-    """Whether this is a directory of ours, in one of ours, that nobody else may enter."""
-    try:
-        return is_own_folder(folder) and is_private(folder.parent.stat())
-    except OSError:
-        return False

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from framework.planning.speculation.profit import UNPROFITABLE
 from framework.runtime.instance import Instance
 from framework.runtime.supervisor import Supervisor
 from framework.telemetry.events import EventLog
 from framework.values.reason import Reason
 
-UNPROFITABLE = "speculation_unprofitable"
 ENDED = "speculation does not pay"
 AGAIN = "speculation is tried again"
 # A restart may be refused, for want of a file or of memory; the instance serves on, each try is an event.

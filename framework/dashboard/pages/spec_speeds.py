@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from framework.dashboard.formats import share
 from framework.dashboard.pages.spec_words import WORDS, running_value
 from framework.dashboard.states import Tone
+from framework.planning.speculation.profit import UNPROFITABLE
 from framework.values.instance import ModelView
 from framework.values.reason import Reason
 from framework.values.request import YieldWatch
 from framework.values.spec_yield import PLAIN, SpeedAt, best_known
 from framework.values.units_text import UNKNOWN, counted, duration
 
-UNPROFITABLE = "speculation_unprofitable"
 WATCHES: dict[YieldWatch, str] = {
     "switch-off": "switches drafting off where it is slower",
     "report": "reports where drafting is slower",

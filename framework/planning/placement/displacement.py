@@ -13,6 +13,8 @@ from framework.values.speculation import drafts_by_model
 from framework.values.units_text import counted
 
 AUTO = "auto"
+DISPLACED = "draft_displaces_layers"
+"""Code of the reason for drafting that takes the place of layers."""
 
 
 def gives_way(plan: LaunchPlan) -> bool:

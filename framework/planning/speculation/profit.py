@@ -14,6 +14,8 @@ from framework.values.speculation import drafts_by_model
 
 INACTIVE = "speculation_inactive"
 """Code of the reason for what is to draft and does not."""
+UNPROFITABLE = "speculation_unprofitable"
+"""Code of the reason for drafting that is slower than none."""
 
 
 @dataclass(frozen=True)
