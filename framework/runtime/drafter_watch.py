@@ -37,6 +37,8 @@ class DrafterWatch:
         self._instances = instances
         self._shop = shop
         self._searches: dict[_Key, asyncio.Task[None]] = {}
+        # Cancelled, and perhaps still ending a download process: `run` does not return before them.
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Search until cancelled."""
@@ -45,20 +47,25 @@ class DrafterWatch:
                 self._look()
                 await asyncio.sleep(PERIOD_S)
         finally:
-            tasks = list(self._searches.values())
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
+            for key in list(self._searches):
+                self._end(key)
+            if self._ending:
+                await asyncio.wait(self._ending)
 
     def _look(self) -> None:
         """Begin what is new, and end what nobody waits for any more."""
         lacking = {_key(instance.request): instance.request for instance in self._lacking()}
         ended = {key for key, search in self._searches.items() if search.done()}
         for key in ended | (self._searches.keys() - lacking.keys()):
-            self._searches.pop(key).cancel()
+            self._end(key)
         for key in lacking.keys() - self._searches.keys():
             self._searches[key] = asyncio.create_task(self._search(key, lacking[key]))
+
+    def _end(self, key: _Key) -> None:
+        search = self._searches.pop(key)
+        search.cancel()
+        self._ending.add(search)
+        search.add_done_callback(self._ending.discard)
 
     def _lacking(self) -> Iterator[Instance]:
         return (instance for instance in self._instances() if instance.serving and _lacks_drafter(instance))
