@@ -9,13 +9,17 @@ PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 # Tests of one file stay together, since they may share a server; more than four engines at once help nobody.
 SPREAD := -n auto --maxprocesses 4 --dist loadfile
 
+NATIVE_CODE := $(wildcard native/src/*/*.cpp native/src/*/*.h native/tests/*.cpp native/tests/*.h)
+NATIVE_BUILD := $(wildcard native/pyproject.toml native/CMakeLists.txt native/*/*.cmake native/tools/* native/python/*/*)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup up test quick lint bench clean fetch chromium
+.PHONY: help setup up test quick lint bench clean fetch chromium native core-tests sanitize
 
 help:
 	@echo 'make up      serve the models of serve.toml: endpoint and dashboard on http://127.0.0.1:8080'
 	@echo 'make test    every test: real engine, real model, real browser'
 	@echo 'make quick   the tests that need neither engine nor browser'
+	@echo 'make native  the native engine, compiled and installed into .venv'
 	@echo 'make lint    format, lint, types, import directions'
 	@echo 'make bench   measurements'
 	@echo 'make setup   install everything for working on the code'
@@ -26,13 +30,35 @@ setup: $(STAMP)engine $(STAMP)test $(STAMP)dev fetch
 up: $(STAMP)engine fetch
 	@exec $(BIN)/paddock up $(ARGS)
 
-test: $(STAMP)engine $(STAMP)test fetch chromium
+test: $(STAMP)engine $(STAMP)test $(STAMP)native fetch chromium core-tests
 	$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 quick: $(STAMP)test
 	$(BIN)/python -m pytest -m 'not engine and not browser' $(SPREAD) $(ARGS)
 
+# The core of the native engine alone: no llama.cpp, no Python.
+core-tests: build/core/build.ninja
+	@$(BIN)/ninja -C build/core core_tests
+	@build/core/core_tests --minimal
+
+# The same tests with the compiler's watchers of memory, undefined behaviour and threads; make and CI run them apart
+# because each takes a build of its own.
+sanitize: build/core-address/build.ninja build/core-thread/build.ninja
+	@$(BIN)/ninja -C build/core-address core_tests
+	@$(BIN)/ninja -C build/core-thread core_tests
+	@build/core-address/core_tests --minimal
+	@build/core-thread/core_tests --minimal
+
+build/core/build.ninja: SANITIZERS :=
+build/core-address/build.ninja: SANITIZERS := address,undefined
+build/core-thread/build.ninja: SANITIZERS := thread
+build/core%build.ninja: native/CMakeLists.txt $(STAMP)test
+	@sh tools/ensure_doctest.sh
+	@$(BIN)/cmake -S native -B $(@D) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPADDOCK_CORE_ONLY=ON \
+	    -DPADDOCK_TESTS=ON -DPADDOCK_WERROR=ON -DPADDOCK_SANITIZE=$(SANITIZERS) >/dev/null
+
 lint: $(STAMP)test $(STAMP)dev
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE_CODE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -70,6 +96,13 @@ $(STAMP)created:
 $(STAMP)engine: $(STAMP)created pyproject.toml constraints.txt
 	$(PIP_INSTALL) --editable '.[engine]'
 	@sh tools/ensure_engine.sh $(BIN)/python
+	@touch $@
+
+native: $(STAMP)native
+
+$(STAMP)native: $(STAMP)created $(NATIVE_CODE) $(NATIVE_BUILD)
+	@command -v c++ >/dev/null || { echo 'make: the native engine takes a C++20 compiler: apt install g++' >&2; exit 1; }
+	$(PIP_INSTALL) ./native
 	@touch $@
 
 $(STAMP)test: $(STAMP)created pyproject.toml constraints.txt

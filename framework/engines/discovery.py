@@ -18,6 +18,7 @@ from pathlib import Path
 import platformdirs
 
 from framework.engines.build_kind import inspect_build
+from framework.engines.native_server import NativeServer, native_server
 from framework.engines.path_status import PathStatus, StatFunction, path_status
 from framework.values.engine import EngineBinary, EngineRef, FileId, Origin
 from framework.values.reason import Failure, Reason, Refused
@@ -48,6 +49,8 @@ class Location:
     status: PathStatus
     env: Mapping[str, str] = field(default_factory=dict)
     tried: tuple[Path, ...] = ()
+    core: Path | None = None
+    """The compiled core behind a native engine's script; it counts for the identity of the binary."""
 
 
 def prebuilt_wheel() -> Bundled | None:
@@ -71,6 +74,7 @@ def locate_binary(
     base_dir: Path | None = None,
     managed: Path | None = None,
     bundled: Callable[[], Bundled | None] = prebuilt_wheel,
+    native: Callable[[], NativeServer] = native_server,
     sleep: Callable[[float], None] = time.sleep,
     stat_path: StatFunction = os.stat,
 ) -> Location | None:
@@ -84,6 +88,8 @@ def locate_binary(
     declared = ref.path or ref.dir
     if declared is not None:
         return _declared_path((base_dir or Path.cwd()) / declared, look)
+    if ref.kind == "native":
+        return _native(native(), look)
     return _search(environ, managed or managed_root(), bundled, look)
 
 
@@ -94,6 +100,7 @@ def find_binary(
     base_dir: Path | None = None,
     managed: Path | None = None,
     bundled: Callable[[], Bundled | None] = prebuilt_wheel,
+    native: Callable[[], NativeServer] = native_server,
     sleep: Callable[[float], None] = time.sleep,
     stat_path: StatFunction = os.stat,
 ) -> EngineBinary:
@@ -104,26 +111,29 @@ def find_binary(
         base_dir=base_dir,
         managed=managed,
         bundled=bundled,
+        native=native,
         sleep=sleep,
         stat_path=stat_path,
     )
     if found is None or found.status != "file":
         raise Refused(_failure(ref, found))
     try:
-        return describe_binary(found.path, found.origin, found.env)
+        return describe_binary(found.path, found.origin, found.env, found.core)
     except OSError:  # removed between the look and the description
         raise Refused(_failure(ref, None)) from None
 
 
-def describe_binary(entry: Path, origin: Origin, env: Mapping[str, str] | None = None) -> EngineBinary:
-    """Identity and build facts of an entry point. Raises OSError when it is gone."""
+def describe_binary(
+    entry: Path, origin: Origin, env: Mapping[str, str] | None = None, core: Path | None = None
+) -> EngineBinary:
+    """Identity and build facts of an entry point, and of the `core` it imports. Raises OSError when gone."""
     real = Path(os.path.realpath(entry))
-    status = real.stat()
+    parts = [file.stat() for file in (real, core) if file is not None]
     kind = inspect_build(entry)
     return EngineBinary(
         entry=entry,
         library_dir=kind.library_dir,
-        file=FileId(real, status.st_size, status.st_mtime_ns),
+        file=FileId(real, sum(part.st_size for part in parts), max(part.st_mtime_ns for part in parts)),
         origin=origin,
         vulkan_only=kind.vulkan_only,
         bundled_hip=kind.bundled_hip,
@@ -169,6 +179,13 @@ def _search(
     return None if wheel is None else Location(wheel.path, "bundled", look(wheel.path), wheel.env)
 
 
+def _native(server: NativeServer, look: Look) -> Location | None:
+    """The script of this interpreter; without the core behind it there is no native engine (06 §2.8)."""
+    if server.core is None:
+        return None
+    return Location(server.script, "bundled", look(server.script), tried=(server.script,), core=server.core)
+
+
 def _first(paths: tuple[Path, ...], origin: Origin, look: Look) -> Location | None:
     """The first file decides, and so does one that cannot be read or run: no other build is used instead."""
     for path in paths:
@@ -204,6 +221,14 @@ def _locked(ref: EngineRef, found: Location) -> Reason:
 
 def _missing(ref: EngineRef, found: Location | None) -> Reason:
     evidence: dict[str, object] = {"engine": ref.name, "origin": found.origin if found else None}
+    if found is None and ref.kind == "native":
+        return Reason(
+            "binary_missing",
+            f"engine '{ref.name}': the native engine is not installed beside this interpreter.",
+            "Build it with `make native` in a checkout; that takes a C++20 compiler.",
+            "error",
+            evidence,
+        )
     if found is None:
         return Reason(
             "binary_missing",

@@ -72,7 +72,6 @@ UNAVAILABLE = (
     ),
     *_rows(
         "engines",
-        ("kind", "the native engine", only("llama-server")),
         ("system_rocm", "using the host's ROCm libraries"),
     ),
     # These hold for `[defaults]` too.

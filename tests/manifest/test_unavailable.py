@@ -21,7 +21,7 @@ REFUSED = {
         "on_exit": '"keep"',
     },
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
-    "engines": {"kind": '"native"', "system_rocm": '"auto"'},
+    "engines": {"system_rocm": '"auto"'},
     "models": {
         "slot_state": '"save"',
         "on_drift": '"report"',

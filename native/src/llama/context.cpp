@@ -1,0 +1,184 @@
+#include "llama/context.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "llama/log.h"
+
+namespace paddock {
+namespace {
+
+/// What decode answers when a backend threw instead of returning a code; libllama uses -1, -2 and -3 itself.
+constexpr std::int32_t decode_threw = -4;
+constexpr std::int32_t invalid_batch = -1;
+
+llama_state_seq_flags flags_of(bool partial) {
+    return partial ? LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY : LLAMA_STATE_SEQ_FLAGS_NONE;
+}
+
+std::span<const float> span_of(const float* values, std::size_t count) {
+    return values == nullptr ? std::span<const float>() : std::span<const float>(values, count);
+}
+
+}  // namespace
+
+LlamaContext::LlamaContext(ModelHandle model, ContextHandle context, ContextFacts facts,
+                           std::vector<llama_adapter_lora*> adapters)
+    : model_(std::move(model)),
+      context_(std::move(context)),
+      facts_(facts),
+      memory_(llama_get_memory(context_.get())),
+      n_vocab_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model_.get())))),
+      adapters_(std::move(adapters)) {
+    const auto capacity = static_cast<std::size_t>(facts_.n_batch);
+    tokens_.resize(capacity);
+    positions_.resize(capacity);
+    sequence_counts_.assign(capacity, 1);
+    sequences_.resize(capacity);
+    sequence_pointers_.resize(capacity);
+    for (std::size_t i = 0; i < capacity; ++i) sequence_pointers_[i] = &sequences_[i];
+    outputs_.resize(capacity);
+    llama_set_embeddings(context_.get(), embeddings_on_);
+}
+
+std::int32_t LlamaContext::decode(std::span<const BatchRow> rows) {
+    if (rows.empty() || rows.size() > tokens_.size()) return invalid_batch;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        tokens_[i] = rows[i].token;
+        positions_[i] = rows[i].position;
+        sequences_[i] = rows[i].sequence;
+        outputs_[i] = static_cast<std::int8_t>(rows[i].output);
+    }
+    llama_batch batch{};
+    batch.n_tokens = static_cast<std::int32_t>(rows.size());
+    batch.token = tokens_.data();
+    batch.pos = positions_.data();
+    batch.n_seq_id = sequence_counts_.data();
+    batch.seq_id = sequence_pointers_.data();
+    batch.logits = outputs_.data();
+    try {
+        return llama_decode(context_.get(), batch);
+    } catch (const std::exception& error) {
+        // GPU drivers throw when the device is lost; the scheduler takes it as a failed decode.
+        log_line(LogLevel::error, std::string("decode: ") + error.what());
+        return decode_threw;
+    }
+}
+
+std::span<const float> LlamaContext::logits(std::int32_t index) {
+    return span_of(llama_get_logits_ith(context_.get(), index), n_vocab_);
+}
+
+std::span<const float> LlamaContext::row_embedding(std::int32_t index) {
+    return span_of(llama_get_embeddings_ith(context_.get(), index),
+                   static_cast<std::size_t>(facts_.n_embd_out));
+}
+
+std::span<const float> LlamaContext::sequence_embedding(SequenceId sequence) {
+    const bool is_rank = facts_.pooling == LLAMA_POOLING_TYPE_RANK;
+    const std::int32_t count = is_rank ? facts_.n_classes : facts_.n_embd_out;
+    return span_of(llama_get_embeddings_seq(context_.get(), sequence), static_cast<std::size_t>(count));
+}
+
+void LlamaContext::set_embeddings(bool on) {
+    if (on == embeddings_on_) return;
+    embeddings_on_ = on;
+    llama_set_embeddings(context_.get(), on);
+}
+
+bool LlamaContext::remove(SequenceId sequence, Position from, Position to) {
+    return memory_ == nullptr || llama_memory_seq_rm(memory_, sequence, from, to);
+}
+
+void LlamaContext::shift(SequenceId sequence, Position from, Position to, Position delta) {
+    if (facts_.can_shift) llama_memory_seq_add(memory_, sequence, from, to, delta);
+}
+
+void LlamaContext::copy(SequenceId from, SequenceId to) {
+    if (memory_ != nullptr) llama_memory_seq_cp(memory_, from, to, 0, end_position);
+}
+
+Position LlamaContext::position_min(SequenceId sequence) {
+    return memory_ == nullptr ? -1 : llama_memory_seq_pos_min(memory_, sequence);
+}
+
+Position LlamaContext::position_max(SequenceId sequence) {
+    return memory_ == nullptr ? -1 : llama_memory_seq_pos_max(memory_, sequence);
+}
+
+std::size_t LlamaContext::state_size(SequenceId sequence, bool partial) {
+    return llama_state_seq_get_size_ext(context_.get(), sequence, flags_of(partial));
+}
+
+std::vector<std::byte> LlamaContext::read_state(SequenceId sequence, bool partial) {
+    std::vector<std::byte> state(state_size(sequence, partial));
+    const std::size_t written =
+        llama_state_seq_get_data_ext(context_.get(), reinterpret_cast<std::uint8_t*>(state.data()),
+                                     state.size(), sequence, flags_of(partial));
+    if (written != state.size()) state.clear();
+    return state;
+}
+
+bool LlamaContext::write_state(SequenceId sequence, std::span<const std::byte> state, bool partial) {
+    const std::size_t read =
+        llama_state_seq_set_data_ext(context_.get(), reinterpret_cast<const std::uint8_t*>(state.data()),
+                                     state.size(), sequence, flags_of(partial));
+    return read == state.size() && read > 0;
+}
+
+std::size_t LlamaContext::save_file(SequenceId sequence, const std::string& path,
+                                    const std::vector<Token>& tokens) {
+    return llama_state_seq_save_file(context_.get(), path.c_str(), sequence, tokens.data(), tokens.size());
+}
+
+std::size_t LlamaContext::load_file(SequenceId sequence, const std::string& path, std::size_t capacity,
+                                    std::vector<Token>& tokens) {
+    tokens.resize(capacity);
+    std::size_t count = 0;
+    const std::size_t read =
+        llama_state_seq_load_file(context_.get(), path.c_str(), sequence, tokens.data(), capacity, &count);
+    tokens.resize(read == 0 ? 0 : std::min(count, capacity));
+    return read;
+}
+
+void LlamaContext::set_adapters(std::span<const AdapterScale> scales) {
+    wanted_.clear();
+    for (const AdapterScale& scale : scales) {
+        const bool is_known =
+            scale.adapter >= 0 && static_cast<std::size_t>(scale.adapter) < adapters_.size();
+        if (is_known && scale.scale != 0.0F) wanted_.push_back(scale);
+    }
+    if (wanted_ == applied_) return;
+    std::vector<llama_adapter_lora*> handles;
+    std::vector<float> factors;
+    for (const AdapterScale& scale : wanted_) {
+        handles.push_back(adapters_[static_cast<std::size_t>(scale.adapter)]);
+        factors.push_back(scale.scale);
+    }
+    llama_set_adapters_lora(context_.get(), handles.data(), handles.size(), factors.data());
+    applied_ = wanted_;
+}
+
+void LlamaContext::clear() {
+    if (memory_ != nullptr) llama_memory_clear(memory_, true);
+}
+
+void LlamaContext::probe_removal(Token token) {
+    if (memory_ == nullptr) {
+        facts_.removal = Removal::none;
+        return;
+    }
+    if (llama_n_rs_seq(context_.get()) > 0) {
+        facts_.removal = Removal::recurrent;
+        return;
+    }
+    const BatchRow rows[] = {{token, 0, 0, false}, {token, 1, 0, true}};
+    if (decode(rows) != 0) {
+        facts_.removal = Removal::none;
+    } else {
+        facts_.removal = remove(0, 1, end_position) ? Removal::partial : Removal::full;
+    }
+    clear();
+}
+
+}  // namespace paddock

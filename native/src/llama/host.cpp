@@ -1,0 +1,173 @@
+#include "llama/host.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string_view>
+
+#include "llama/adapters.h"
+#include "llama/context_request.h"
+#include "llama/devices.h"
+#include "llama/fit.h"
+#include "llama/fit_step.h"
+#include "llama/log.h"
+#include "llama/model_file.h"
+#include "llama/model_meta.h"
+#include "llama/model_request.h"
+#include "llama/names.h"
+#include "llama/sampler_maker.h"
+
+namespace paddock {
+namespace {
+
+constexpr std::int32_t auto_slots = 4;
+/// Loads with fewer layers after one that failed for memory (10 §3.9 step d).
+constexpr int max_memory_retries = 3;
+
+std::string with_library_errors(std::string message) {
+    std::string causes;
+    for (const std::string& line : library_errors()) causes += (causes.empty() ? ": " : "; ") + line;
+    return message + causes;
+}
+
+void check_cancelled(const std::function<bool()>& is_cancelled) {
+    if (is_cancelled()) throw LoadError("cancelled", "the load was cancelled by a shutdown");
+}
+
+void start_numa(const std::string& name) {
+    static std::once_flag once;
+    const ggml_numa_strategy strategy = numa_of(name);
+    if (strategy == GGML_NUMA_STRATEGY_DISABLED) return;
+    std::call_once(once, [strategy] { llama_numa_init(strategy); });
+}
+
+/// What follows from the wishes alone (10 §3.7).
+EngineParams resolved(EngineParams params) {
+    if (params.n_parallel < 0) {
+        params.n_parallel = auto_slots;
+        params.kv_unified = true;
+    }
+    const auto n_max = static_cast<std::int32_t>(llama_max_parallel_sequences());
+    if (params.n_parallel > n_max) {
+        throw LoadError("params", "n_parallel " + std::to_string(params.n_parallel) + " is more than the " +
+                                      std::to_string(n_max) + " sequences of this llama.cpp");
+    }
+    if ((params.embeddings || params.reranking) && params.n_batch > params.n_ubatch) {
+        // Attention without a causal mask needs all of an input in one physical batch; libllama would abort.
+        log_line(LogLevel::warning,
+                 "warning: embeddings need whole inputs in a physical batch; n_batch is lowered to " +
+                     std::to_string(params.n_ubatch));
+        params.n_batch = params.n_ubatch;
+    }
+    return params;
+}
+
+ModelHandle load_model(const EngineParams& params, const std::function<bool()>& is_cancelled) {
+    // Kept with the model, which may look into these arrays later.
+    auto request = std::make_shared<ModelRequest>(params, is_cancelled);
+    llama_model* raw = llama_model_load_from_file(params.model_path.c_str(), request->params());
+    if (raw == nullptr) {
+        check_cancelled(is_cancelled);
+        throw LoadError("model-load",
+                        with_library_errors("failed to load model '" + params.model_path + "'"));
+    }
+    return {raw, [request](llama_model* model) { llama_model_free(model); }};
+}
+
+ContextHandle make_context(const EngineParams& params, const ModelHandle& model) {
+    ContextHandle context(llama_init_from_model(model.get(), context_params_of(params)));
+    if (context != nullptr) return context;
+    throw LoadError("context", with_library_errors("failed to create llama_context with n_ctx " +
+                                                   std::to_string(params.n_ctx) + ", n_batch " +
+                                                   std::to_string(params.n_batch) + ", cache types " +
+                                                   params.cache_type_k + " and " + params.cache_type_v));
+}
+
+Token any_token(const ModelMeta& meta) {
+    if (meta.bos >= 0) return meta.bos;
+    return std::max(meta.eos, 0);
+}
+
+/// One token through everything, so that the first request doesn't wait for weights to be paged in.
+void warm_up(LlamaContext& context, Token token) {
+    llama_set_warmup(context.handle(), true);
+    const BatchRow row{token, 0, 0, true};
+    const std::int32_t code = context.decode({&row, 1});
+    llama_synchronize(context.handle());
+    llama_set_warmup(context.handle(), false);
+    context.clear();
+    if (code != 0) {
+        throw LoadError("warmup",
+                        with_library_errors("the warm-up decode failed with code " + std::to_string(code)));
+    }
+}
+
+/// Steps 4 to 14 of 10 §3.2; what was made is freed when one of them throws.
+Loaded load_once(const EngineParams& params, const std::function<bool()>& is_cancelled) {
+    const ModelHandle model = load_model(params, is_cancelled);
+    Loaded loaded;
+    if (llama_vocab_type(llama_model_get_vocab(model.get())) == LLAMA_VOCAB_TYPE_NONE) {
+        throw LoadError("vocab",
+                        "model '" + params.model_path + "' has no vocabulary; the engine serves text");
+    }
+    const auto vocabulary = std::make_shared<LlamaVocabulary>(model);
+    loaded.vocabulary = vocabulary;
+    loaded.samplers = make_sampler_maker(vocabulary);
+    loaded.meta = read_model_meta(model.get(), *vocabulary);
+    Adapters adapters = load_adapters(params, model.get(), *vocabulary);
+    check_cancelled(is_cancelled);
+    ContextHandle handle = make_context(params, model);
+    const ContextFacts facts = read_facts(params, model.get(), handle.get());
+    auto context =
+        std::make_unique<LlamaContext>(model, std::move(handle), facts, std::move(adapters.handles));
+    context->probe_removal(any_token(loaded.meta));
+    check_cancelled(is_cancelled);
+    if (params.warmup) warm_up(*context, any_token(loaded.meta));
+    loaded.context = std::move(context);
+    loaded.loras = std::move(adapters.views);
+    loaded.n_slots = params.n_parallel;
+    return loaded;
+}
+
+/// Whether libllama's lines name memory as the cause.
+bool is_memory_failure(const LoadError& error) {
+    if (error.code() != "model-load" && error.code() != "context") return false;
+    const std::string text = error.what();
+    constexpr std::array<std::string_view, 4> signs{"alloc", "out of memory", "OutOfDeviceMemory",
+                                                    "OutOfHostMemory"};
+    return std::any_of(signs.begin(), signs.end(),
+                       [&](std::string_view sign) { return text.find(sign) != std::string::npos; });
+}
+
+}  // namespace
+
+Loaded LlamaHost::load(const EngineParams& params, const std::function<bool()>& is_cancelled) {
+    start_library();
+    start_numa(params.numa);
+    EngineParams effective = effective_ ? *effective_ : resolved(params);
+    // Names are checked before the file is read.
+    const ModelRequest check(effective, is_cancelled);
+    context_params_of(effective);
+    const ModelFile file(effective.model_path);
+    if (effective.fit && !effective_) effective = fitted(effective, file);
+    for (int retries = 0;; ++retries) {
+        forget_library_errors();
+        try {
+            Loaded loaded = load_once(effective, is_cancelled);
+            effective_ = effective;
+            return loaded;
+        } catch (const LoadError& error) {
+            const bool may_retry = effective.fit && !effective.layers_given && effective.n_gpu_layers > 0;
+            if (!may_retry || retries == max_memory_retries || !is_memory_failure(error)) throw;
+            effective.n_gpu_layers = fewer_layers(effective.n_gpu_layers);
+            log_line(LogLevel::warning, std::string("warning: ") + error.what() + "; trying with " +
+                                            std::to_string(effective.n_gpu_layers) + " layers on devices");
+        }
+    }
+}
+
+void LlamaHost::log(int level, const std::string& text) const {
+    log_line(static_cast<LogLevel>(level), text);
+}
+
+}  // namespace paddock

@@ -1,0 +1,63 @@
+// The sampler of one request: reasoning automaton, grammar, and libllama's chain (10 §23).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/reasoning_automaton.h"
+#include "core/sampling.h"
+#include "llama/sampler_candidates.h"
+#include "llama/sampler_chain.h"
+#include "llama/sampler_grammar.h"
+#include "llama/vocabulary.h"
+
+namespace paddock {
+
+class LlamaSampler final : public Sampler {
+  public:
+    /// Takes resolved parameters. Throws std::invalid_argument as SamplerMaker::make does.
+    LlamaSampler(std::shared_ptr<const LlamaVocabulary> vocabulary, const VocabularyFacts& facts,
+                 const SamplingParams& params, std::uint32_t seed);
+
+    Token sample(std::span<const float> logits) override;
+    void accept(Token token, bool generated) override;
+    void reset() override;
+    TokenRecord record(std::span<const float> logits, Token chosen, std::int32_t n_top,
+                       bool post_sampling) override;
+    bool in_reasoning() const override;
+    bool last_was_forced() const override;
+    bool force_end() override;
+    bool is_preserved(Token token) const override;
+
+  private:
+    Token choose();
+    void fill(std::span<const float> logits);
+    void fill_for_choice(std::span<const float> logits);
+    void remember(Token token);
+    bool grammar_applies() const;
+
+    std::shared_ptr<const LlamaVocabulary> vocabulary_;
+    SamplerHandle chain_;
+    Candidates candidates_;
+    std::optional<GrammarFilter> grammar_;
+    std::optional<ReasoningAutomaton> reasoning_;
+    /// Sorted.
+    std::vector<Token> preserved_;
+
+    Reduction reduction_;
+    /// Tokens whose logits the chain changes: those with a bias, then the recent ones, in a ring.
+    std::vector<Token> touched_;
+    std::size_t n_biased_ = 0;
+    std::size_t next_recent_ = 0;
+    /// Whether the candidates are what the chain leaves of the whole vocabulary.
+    bool has_whole_rest_ = true;
+    bool last_is_end_ = false;
+    /// A token was accepted that the grammar forbids, which no token of `sample` is.
+    bool left_grammar_ = false;
+};
+
+}  // namespace paddock
