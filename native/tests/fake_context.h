@@ -151,8 +151,9 @@ class FakeContext : public Context {
         const Position first = std::max(0, from);
         const Position behind = to < 0 ? lane.end() : std::min(to, lane.end());
         const bool is_whole = first <= lane.begin() && behind >= lane.end();
-        const bool touches_any = first < behind && first < lane.end();
-        if (!is_whole && touches_any && (options_.refuses_partial_removal || has_running_state())) {
+        const bool takes_some = !is_whole && first < behind;
+        const bool takes_state = has_running_state() && first <= lane.state_position;
+        if (takes_some && (options_.refuses_partial_removal || takes_state)) {
             return false;
         }
         lane.cells.erase(lane.cells.lower_bound(first), lane.cells.lower_bound(std::max(first, behind)));
@@ -409,8 +410,8 @@ class FakeContext : public Context {
                           .window_begin = held.window_begin};
         std::vector<std::byte> packed;
         const auto append = [&](const auto& value) {
-            const auto bytes = std::as_bytes(std::span(&value, 1));
-            packed.insert(packed.end(), bytes.begin(), bytes.end());
+            packed.resize(packed.size() + sizeof value);
+            std::memcpy(packed.data() + packed.size() - sizeof value, &value, sizeof value);
         };
         append(head);
         if (!partial) {
