@@ -1,16 +1,15 @@
-// A decoding context without a model: its memory is exact, and its logits follow from everything that memory holds.
+// A decoding context without a model: its memory is exact, and its logits follow from everything that memory
+// holds.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,62 +17,14 @@
 #include <vector>
 
 #include "core/context.h"
+#include "fake_journal.h"
+#include "fake_lane.h"
 
 namespace paddock::testing {
 
-/// What was asked of a context, readable while a decode thread works on it and after it is gone.
-class Journal {
-  public:
-    /// Rows of a decode, and the code that it gave.
-    struct Window {
-        std::vector<BatchRow> rows;
-        std::int32_t code = 0;
-        std::vector<AdapterScale> adapters;
-        bool embeds = false;
-    };
-
-    void add(Window window) {
-        const std::lock_guard lock(mutex_);
-        windows_.push_back(std::move(window));
-    }
-    /// E.g. "remove 0 [2,4)", "shift 0 [4,6) -2", "copy 0 1", "write 0 partial".
-    void add(std::string move) {
-        const std::lock_guard lock(mutex_);
-        moves_.push_back(std::move(move));
-    }
-    std::vector<Window> windows() const {
-        const std::lock_guard lock(mutex_);
-        return windows_;
-    }
-    std::vector<std::string> moves() const {
-        const std::lock_guard lock(mutex_);
-        return moves_;
-    }
-    /// Rows of a sequence in each good window that had some.
-    std::vector<std::int32_t> visits(SequenceId sequence) const {
-        std::vector<std::int32_t> counts;
-        for (const Window& window : windows()) {
-            const auto n_rows = std::ranges::count(window.rows, sequence, &BatchRow::sequence);
-            if (window.code == 0 && n_rows > 0) {
-                counts.push_back(static_cast<std::int32_t>(n_rows));
-            }
-        }
-        return counts;
-    }
-
-  private:
-    mutable std::mutex mutex_;
-    std::vector<Window> windows_;
-    std::vector<std::string> moves_;
-};
-
 struct FakeContextOptions {
-    ContextFacts facts{.n_ctx = 512,
-                       .n_ctx_slot = 128,
-                       .n_ctx_train = 128,
-                       .n_batch = 64,
-                       .n_ubatch = 32,
-                       .n_embd_out = 4};
+    ContextFacts facts{
+        .n_ctx = 512, .n_ctx_slot = 128, .n_ctx_train = 128, .n_batch = 64, .n_ubatch = 32, .n_embd_out = 4};
     std::int32_t n_slots = 4;
     std::int32_t n_vocab = 64;
     /// Tokens below are never the most likely: where the fake vocabulary has its control tokens.
@@ -85,14 +36,15 @@ struct FakeContextOptions {
     bool fails_to_write_state = false;
     /// Codes of the next decodes; when they are used up memory decides.
     std::deque<std::int32_t> codes;
-    /// Likeliest token after a sequence's tokens, for tests that want to say it themselves; none: as computed.
+    /// Likeliest token after a sequence's tokens, for tests that want to say it themselves; none: as
+    /// computed.
     std::function<std::optional<Token>(const std::vector<Token>&)> next;
 };
 
-/// Memory as libllama's: positions of each sequence in order, with a capacity. With `n_swa` the oldest fall out of the
-/// window, and what is computed looks no further back. On recurrent and hybrid facts a running state stands for all
-/// tokens, and only goes back as a whole or through a state. Logits depend on tokens, their positions and the
-/// adapters that they were computed under, so that equal output means equal memory.
+/// Memory as libllama's: positions of each sequence in order, with a capacity. With `n_swa` the oldest fall
+/// out of the window, and what is computed looks no further back. On recurrent and hybrid facts a running
+/// state stands for all tokens, and only goes back as a whole or through a state. Logits depend on tokens,
+/// their positions and the adapters that they were computed under, so that equal output means equal memory.
 class FakeContext : public Context {
   public:
     explicit FakeContext(FakeContextOptions options = {}, std::shared_ptr<Journal> journal = nullptr)
@@ -140,14 +92,15 @@ class FakeContext : public Context {
     }
     std::span<const float> sequence_embedding(SequenceId sequence) override {
         const auto found = pooled_.find(sequence);
-        return embeds_ && facts().pooling != 0 && found != pooled_.end() ? std::span<const float>(found->second)
-                                                                          : std::span<const float>{};
+        return embeds_ && facts().pooling != 0 && found != pooled_.end()
+                   ? std::span<const float>(found->second)
+                   : std::span<const float>{};
     }
     void set_embeddings(bool on) override { embeds_ = on; }
 
     bool remove(SequenceId sequence, Position from, Position to) override {
         journal_->add("remove " + std::to_string(sequence) + " " + range(from, to));
-        Lane& lane = lane_of(sequence);
+        FakeLane& lane = lane_of(sequence);
         const Position first = std::max(0, from);
         const Position behind = to < 0 ? lane.end() : std::min(to, lane.end());
         const bool is_whole = first <= lane.begin() && behind >= lane.end();
@@ -164,11 +117,12 @@ class FakeContext : public Context {
     }
 
     void shift(SequenceId sequence, Position from, Position to, Position delta) override {
-        journal_->add("shift " + std::to_string(sequence) + " " + range(from, to) + " " + std::to_string(delta));
-        Lane& lane = lane_of(sequence);
+        journal_->add("shift " + std::to_string(sequence) + " " + range(from, to) + " " +
+                      std::to_string(delta));
+        FakeLane& lane = lane_of(sequence);
         const auto begin = lane.cells.lower_bound(from);
         const auto end = to < 0 ? lane.cells.end() : lane.cells.lower_bound(to);
-        const std::vector<std::pair<Position, Cell>> moved(begin, end);
+        const std::vector<std::pair<Position, FakeCell>> moved(begin, end);
         lane.cells.erase(begin, end);
         for (const auto& [position, cell] : moved) {
             lane.cells[position + delta] = cell;
@@ -182,7 +136,7 @@ class FakeContext : public Context {
     }
 
     Position position_min(SequenceId sequence) override {
-        const Lane& held = lane(sequence);
+        const FakeLane& held = lane(sequence);
         if (held.cells.empty()) {
             return -1;
         }
@@ -194,29 +148,32 @@ class FakeContext : public Context {
     }
 
     Position position_max(SequenceId sequence) override {
-        const Lane& held = lane(sequence);
+        const FakeLane& held = lane(sequence);
         if (held.cells.empty()) {
             return -1;
         }
         return has_running_state() ? held.state_position : held.cells.rbegin()->first;
     }
 
-    std::size_t state_size(SequenceId sequence, bool partial) override { return pack(sequence, partial).size(); }
+    std::size_t state_size(SequenceId sequence, bool partial) override {
+        return lane(sequence).pack(partial).size();
+    }
 
     std::vector<std::byte> read_state(SequenceId sequence, bool partial) override {
-        return options_.fails_to_read_state ? std::vector<std::byte>{} : pack(sequence, partial);
+        return options_.fails_to_read_state ? std::vector<std::byte>{} : lane(sequence).pack(partial);
     }
 
     bool write_state(SequenceId sequence, std::span<const std::byte> state, bool partial) override {
         journal_->add("write " + std::to_string(sequence) + (partial ? " partial" : " full"));
-        return !options_.fails_to_write_state && unpack(sequence, state, partial);
+        return !options_.fails_to_write_state && lane_of(sequence).unpack(state, partial);
     }
 
     /// The file holds the token count, the tokens and a full state.
-    std::size_t save_file(SequenceId sequence, const std::string& path, const std::vector<Token>& tokens) override {
+    std::size_t save_file(SequenceId sequence, const std::string& path,
+                          const std::vector<Token>& tokens) override {
         std::ofstream file(path, std::ios::binary);
         const std::uint64_t n_tokens = tokens.size();
-        const std::vector<std::byte> state = pack(sequence, false);
+        const std::vector<std::byte> state = lane(sequence).pack(false);
         file.write(reinterpret_cast<const char*>(&n_tokens), sizeof n_tokens);
         file.write(reinterpret_cast<const char*>(tokens.data()), bytes_of(tokens));
         file.write(reinterpret_cast<const char*>(state.data()), bytes_of(state));
@@ -233,8 +190,9 @@ class FakeContext : public Context {
         }
         tokens.resize(n_tokens);
         file.read(reinterpret_cast<char*>(tokens.data()), bytes_of(tokens));
-        const std::vector<char> rest((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-        const bool is_read = unpack(sequence, std::as_bytes(std::span(rest)), false);
+        const std::vector<char> rest((std::istreambuf_iterator<char>(file)),
+                                     std::istreambuf_iterator<char>());
+        const bool is_read = lane_of(sequence).unpack(std::as_bytes(std::span(rest)), false);
         return is_read ? sizeof n_tokens + tokens.size() * sizeof(Token) + rest.size() : 0;
     }
 
@@ -249,34 +207,8 @@ class FakeContext : public Context {
     static constexpr std::int32_t aborted = 2;
     static constexpr std::int32_t invalid = -1;
 
-    struct Cell {
-        Token token = 0;
-        /// Of the adapters that it was computed under.
-        std::uint64_t salt = 0;
-    };
-
-    /// Memory of a sequence.
-    struct Lane {
-        std::map<Position, Cell> cells;
-        /// First position that the sliding window still holds.
-        Position window_begin = 0;
-        /// Running state of recurrent models, and the last position that went into it.
-        std::uint64_t state = 0;
-        Position state_position = -1;
-
-        Position begin() const { return cells.empty() ? 0 : cells.begin()->first; }
-        Position end() const { return cells.empty() ? 0 : cells.rbegin()->first + 1; }
-    };
-
-    struct Packed {
-        std::uint64_t n_cells = 0;
-        std::uint64_t state = 0;
-        Position state_position = -1;
-        Position window_begin = 0;
-    };
-
-    const Lane& lane(SequenceId sequence) const { return lanes_.at(static_cast<std::size_t>(sequence)); }
-    Lane& lane_of(SequenceId sequence) { return lanes_.at(static_cast<std::size_t>(sequence)); }
+    const FakeLane& lane(SequenceId sequence) const { return lanes_.at(static_cast<std::size_t>(sequence)); }
+    FakeLane& lane_of(SequenceId sequence) { return lanes_.at(static_cast<std::size_t>(sequence)); }
     bool has_running_state() const { return facts().is_recurrent || facts().is_hybrid; }
 
     static std::string range(Position from, Position to) {
@@ -286,10 +218,6 @@ class FakeContext : public Context {
     static std::streamsize bytes_of(const std::vector<Value>& values) {
         return static_cast<std::streamsize>(values.size() * sizeof(Value));
     }
-    static std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-        return (hash ^ (value + 1)) * 0x100000001B3ULL + (hash >> 29);
-    }
-
     std::uint64_t salt() const {
         std::uint64_t salt = 0;
         for (const AdapterScale& adapter : adapters_) {
@@ -310,7 +238,8 @@ class FakeContext : public Context {
             if (!is_known) {
                 return invalid;
             }
-            const Position expected = facts().has_memory ? end_of(row.sequence) + n_new[row.sequence] : row.position;
+            const Position expected =
+                facts().has_memory ? end_of(row.sequence) + n_new[row.sequence] : row.position;
             if (row.position != expected) {
                 return invalid;
             }
@@ -320,7 +249,7 @@ class FakeContext : public Context {
     }
 
     Position end_of(SequenceId sequence) const {
-        const Lane& held = lane(sequence);
+        const FakeLane& held = lane(sequence);
         return has_running_state() ? held.state_position + 1 : held.end();
     }
 
@@ -345,10 +274,8 @@ class FakeContext : public Context {
         }
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const BatchRow& row = rows[i];
-            Lane& held = lane_of(row.sequence);
-            held.cells[row.position] = {row.token, salt()};
-            held.state = mixed(mixed(held.state, static_cast<std::uint64_t>(row.token)), salt());
-            held.state_position = row.position;
+            FakeLane& held = lane_of(row.sequence);
+            held.take(row.position, row.token, salt());
             if (facts().n_swa > 0) {
                 held.window_begin = std::max(held.window_begin, row.position - facts().n_swa + 1);
             }
@@ -358,22 +285,9 @@ class FakeContext : public Context {
         }
     }
 
-    /// Everything that a row's result depends on.
-    std::uint64_t hash_at(const Lane& held) const {
-        if (has_running_state()) {
-            return held.state;
-        }
-        std::uint64_t hash = 0;
-        for (auto cell = held.cells.lower_bound(held.window_begin); cell != held.cells.end(); ++cell) {
-            hash = mixed(mixed(mixed(hash, static_cast<std::uint64_t>(cell->first)),
-                               static_cast<std::uint64_t>(cell->second.token)),
-                         cell->second.salt);
-        }
-        return hash;
-    }
-
     void write_output(std::int32_t index, const BatchRow& row) {
-        const std::uint64_t hash = hash_at(lane_of(row.sequence));
+        const FakeLane& held = lane(row.sequence);
+        const std::uint64_t hash = has_running_state() ? held.state : held.hash();
         if (embeds_) {
             const std::int32_t n_values = facts().pooling == 4 ? facts().n_classes : facts().n_embd_out;
             std::vector<float> values(static_cast<std::size_t>(n_values));
@@ -402,62 +316,9 @@ class FakeContext : public Context {
         return found == outputs_.end() ? std::span<const float>{} : std::span<const float>(found->second);
     }
 
-    std::vector<std::byte> pack(SequenceId sequence, bool partial) const {
-        const Lane& held = lane(sequence);
-        const Packed head{.n_cells = partial ? 0 : held.cells.size(),
-                          .state = held.state,
-                          .state_position = held.state_position,
-                          .window_begin = held.window_begin};
-        std::vector<std::byte> packed;
-        const auto append = [&](const auto& value) {
-            packed.resize(packed.size() + sizeof value);
-            std::memcpy(packed.data() + packed.size() - sizeof value, &value, sizeof value);
-        };
-        append(head);
-        if (!partial) {
-            for (const auto& [position, cell] : held.cells) {
-                append(position);
-                append(cell);
-            }
-        }
-        return packed;
-    }
-
-    bool unpack(SequenceId sequence, std::span<const std::byte> packed, bool partial) {
-        const auto take_value = [&](auto& value) {
-            if (packed.size() < sizeof value) {
-                return false;
-            }
-            std::memcpy(&value, packed.data(), sizeof value);
-            packed = packed.subspan(sizeof value);
-            return true;
-        };
-        Packed head;
-        if (!take_value(head)) {
-            return false;
-        }
-        Lane restored;
-        if (partial) {
-            restored.cells = lane(sequence).cells;
-        }
-        for (std::uint64_t i = 0; i < head.n_cells; ++i) {
-            Position position = 0;
-            Cell cell;
-            if (!take_value(position) || !take_value(cell)) {
-                return false;
-            }
-            restored.cells[position] = cell;
-        }
-        restored.state = head.state;
-        restored.state_position = head.state_position;
-        restored.window_begin = head.window_begin;
-        lane_of(sequence) = std::move(restored);
-        return packed.empty();
-    }
-
     FakeContextOptions options_;
     std::shared_ptr<Journal> journal_;
-    std::vector<Lane> lanes_;
+    std::vector<FakeLane> lanes_;
     std::vector<AdapterScale> adapters_;
     bool embeds_ = false;
     std::map<std::int32_t, std::vector<float>> outputs_;

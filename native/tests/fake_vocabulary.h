@@ -1,5 +1,5 @@
-// A vocabulary that can be read off: 0 ends a text, 1 begins one, 2 is a control token, and token t from 3 on is
-// spelt with one letter or more.
+// A vocabulary that can be read off: 0 ends a text, 1 begins one, 2 is a control token, and token t from 3 on
+// is spelt with one letter or more.
 #pragma once
 
 #include <map>
@@ -20,7 +20,8 @@ inline constexpr Token first_letter = 3;
 class FakeVocabulary : public Vocabulary {
   public:
     /// `pieces` replaces the spelling of single tokens, e.g. by half a character.
-    explicit FakeVocabulary(std::int32_t n_vocab = 64, bool adds_bos = false, std::map<Token, std::string> pieces = {})
+    explicit FakeVocabulary(std::int32_t n_vocab = 64, bool adds_bos = false,
+                            std::map<Token, std::string> pieces = {})
         : n_vocab_(n_vocab), adds_bos_(adds_bos), pieces_(std::move(pieces)) {}
 
     std::int32_t size() const override { return n_vocab_; }

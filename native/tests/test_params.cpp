@@ -103,10 +103,12 @@ TEST_CASE("12 §19.6: reranking goes with its own pooling only") {
 
 TEST_CASE("10 §3.1: a metadata override has to suit its type") {
     EngineParams params = valid();
-    params.metadata_overrides = {{"a.b", "int", "12"}, {"a.b", "float", "1.5"}, {"a.b", "bool", "true"},
-                                 {"a.b", "str", "x"}};
+    params.metadata_overrides = {
+        {"a.b", "int", "12"}, {"a.b", "float", "1.5"}, {"a.b", "bool", "true"}, {"a.b", "str", "x"}};
     CHECK(problems_of(params).empty());
-    params.metadata_overrides = {{"a.b", "int", "12x"}, {"a.b", "bool", "yes"}, {"", "str", "x"},
+    params.metadata_overrides = {{"a.b", "int", "12x"},
+                                 {"a.b", "bool", "yes"},
+                                 {"", "str", "x"},
                                  {"a.b", "str", std::string(128, 'x')}};
     CHECK(problems_of(params).size() == 4);
 }
@@ -117,5 +119,6 @@ TEST_CASE("10 §3.1: a tensor pattern has to be a regular expression") {
 }
 
 TEST_CASE("10 §3.1: a split has to give some device something") {
-    CHECK(names(problem_of([](EngineParams& params) { params.tensor_split = {0.0F, 0.0F}; }), "--tensor-split"));
+    CHECK(names(problem_of([](EngineParams& params) { params.tensor_split = {0.0F, 0.0F}; }),
+                "--tensor-split"));
 }

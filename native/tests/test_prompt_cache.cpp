@@ -31,7 +31,8 @@ class SizedContext : public FakeContext {
         if (runs_out_of_memory) {
             throw std::bad_alloc();
         }
-        return n_state_bytes > 0 ? std::vector<std::byte>(n_state_bytes) : FakeContext::read_state(sequence, partial);
+        return n_state_bytes > 0 ? std::vector<std::byte>(n_state_bytes)
+                                 : FakeContext::read_state(sequence, partial);
     }
 };
 
@@ -47,8 +48,10 @@ PromptRecord evaluated(Context& context, SequenceId sequence, const std::vector<
     context.remove(sequence, 0, end_position);
     std::vector<BatchRow> rows;
     for (const Token token : tokens) {
-        rows.push_back(
-            {.token = token, .position = static_cast<Position>(rows.size()), .sequence = sequence, .output = true});
+        rows.push_back({.token = token,
+                        .position = static_cast<Position>(rows.size()),
+                        .sequence = sequence,
+                        .output = true});
     }
     REQUIRE(context.decode(rows) == 0);
     PromptRecord record;
@@ -92,7 +95,8 @@ TEST_CASE("10 §10.2: an entry counts tokens, checkpoints and state") {
     FakeContext context;
     PromptCache cache(no_limit, many_tokens);
     PromptRecord record = evaluated(context, 0, run_of(20, 3));
-    record.checkpoints.push_back({.pos_min = 0, .pos_max = 3, .n_tokens = 4, .state = std::vector<std::byte>(500)});
+    record.checkpoints.push_back(
+        {.pos_min = 0, .pos_max = 3, .n_tokens = 4, .state = std::vector<std::byte>(500)});
     cache.save(context, 0, record);
     const std::size_t expected = bytes_of(record) + context.state_size(0, false);
     CHECK(cache.bytes() == static_cast<std::int64_t>(expected));

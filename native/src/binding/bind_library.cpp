@@ -41,9 +41,9 @@ void bind_library(nb::module_& module) {
     module.def("list_devices", &devices_after_start, nb::call_guard<nb::gil_scoped_release>());
     module.def("library_info", &library_info, nb::sig("def library_info() -> dict[str, str | bool]"),
                "Version, features of the processor in use, and what this build of llama.cpp can do.");
-    module.def("set_log_verbosity", &set_log_verbosity, nb::arg("verbosity"),
-               "Lines up to this level reach stderr: 1 errors, 2 warnings, 3 information (default), 4 "
-               "tracing, 5 debugging.");
+    module.def(
+        "set_log_verbosity", &set_log_verbosity, nb::arg("verbosity"),
+        "Lines up to this level reach stderr: 1 errors, 2 warnings, 3 information (default), 4 and 5 more.");
     module.def("_set_backend_folder", &set_backend_folder, nb::arg("folder"),
                "Where backends lie that are libraries of their own.");
 }

@@ -29,7 +29,8 @@ std::optional<std::string> problem_of_scales(const ScaleMap& asked, std::size_t 
     return std::nullopt;
 }
 
-std::vector<AdapterScale> wanted_scales(std::span<const LoraView> server, const std::optional<ScaleMap>& asked) {
+std::vector<AdapterScale> wanted_scales(std::span<const LoraView> server,
+                                        const std::optional<ScaleMap>& asked) {
     std::vector<AdapterScale> scales;
     scales.reserve(server.size());
     for (const LoraView& lora : server) {

@@ -8,8 +8,8 @@ namespace paddock {
 
 namespace {
 
-/// Tokens left of a prompt when it is cut, on top of a physical batch and alone: what differs between a prompt and
-/// the next one is mostly its end (10 §11.3).
+/// Tokens left of a prompt when it is cut, on top of a physical batch and alone: what differs between a
+/// prompt and the next one is mostly its end (10 §11.3).
 constexpr std::int32_t n_tail = 4;
 constexpr std::int32_t min_list = 64;
 constexpr std::int32_t min_list_recurrent = 4;

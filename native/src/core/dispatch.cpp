@@ -46,7 +46,14 @@ void exchange_prompt(DecodeState& state, Slot& slot, const Task& task) {
     if (!slot.record.tokens.empty()) {
         state.cache.save(state.context(), slot.id, slot.record);
     }
-    const LoraKey key = key_of(state, wanted_scales(state.loras, task.params.lora));
+    const std::vector<AdapterScale> wanted = wanted_scales(state.loras, task.params.lora);
+    const LoraKey key = key_of(state, wanted);
+    if (!keeps_prompt(state, slot, wanted)) {
+        state.clear(slot);
+    }
+    // What is loaded was computed under the adapters of the task: the launch has to see that.
+    slot.adapters = wanted;
+    slot.record.lora_key = key;
     if (!state.cache.load(state.context(), slot.id, slot.record, task.tokens, key)) {
         state.clear(slot);
     }

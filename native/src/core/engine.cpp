@@ -155,6 +155,7 @@ std::vector<TaskId> Engine::Impl::submit(std::vector<Task> tasks) {
         for (TaskId& position : parent.children) {
             Task child = tasks[static_cast<std::size_t>(position)];
             child.parent = parent.id;
+            child.choice = static_cast<std::uint32_t>(work.tasks.size()) + 1;
             child.tokens = parent.tokens;
             position = child.id;
             work.tasks.push_back(std::move(child));

@@ -66,7 +66,7 @@ bool has_foreign_token(const DecodeState& state, const Task& task) {
 std::optional<LaunchProblem> make_sampler(const DecodeState& state, SlotRequest& request) {
     try {
         request.sampler = state.model.samplers->make(request.task.params.sampling,
-                                                     static_cast<std::uint32_t>(request.task.index),
+                                                     request.task.choice,
                                                      state.model.context->facts().n_ctx_slot);
     } catch (const std::exception& problem) {
         return LaunchProblem{.message = std::string("Failed to initialize samplers: ") + problem.what()};

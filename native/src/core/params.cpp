@@ -16,7 +16,8 @@ namespace {
 
 using Words = std::span<const std::string_view>;
 
-constexpr auto cache_types = std::to_array<std::string_view>({"f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"});
+constexpr auto cache_types =
+    std::to_array<std::string_view>({"f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"});
 constexpr auto poolings = std::to_array<std::string_view>({"none", "mean", "cls", "last", "rank"});
 constexpr auto attentions = std::to_array<std::string_view>({"causal", "non-causal"});
 constexpr auto rope_scalings = std::to_array<std::string_view>({"none", "linear", "yarn"});
@@ -58,8 +59,9 @@ class Checks {
     }
 
     void range(const std::string& flag, std::int64_t value, std::int64_t least, std::int64_t most) {
-        expect(value >= least && value <= most, flag + " is " + std::to_string(value) + "; it has to be from " +
-                                                    std::to_string(least) + " to " + std::to_string(most));
+        expect(value >= least && value <= most, flag + " is " + std::to_string(value) +
+                                                    "; it has to be from " + std::to_string(least) + " to " +
+                                                    std::to_string(most));
     }
 
     void at_least(const std::string& flag, std::int64_t value, std::int64_t least) {
@@ -68,9 +70,8 @@ class Checks {
     }
 
     void finite(const std::string& flag, float value, float least) {
-        expect(std::isfinite(value) && value >= least, flag + " is " + text_of(value) +
-                                                           "; it has to be a finite number, at least " +
-                                                           text_of(least));
+        expect(std::isfinite(value) && value >= least,
+               flag + " is " + text_of(value) + "; it has to be a finite number, at least " + text_of(least));
     }
 
     void word(const std::string& flag, const std::string& value, Words allowed) {
@@ -113,8 +114,9 @@ void check_context(Checks& checks, const EngineParams& params) {
                   "--cache-type-v is " + params.cache_type_v +
                       ", which needs flash attention, and --flash-attn is off; change one of them");
     checks.optional_word("--pooling", params.pooling, poolings);
-    checks.expect(!params.reranking || params.pooling.empty() || params.pooling == "rank",
-                  "--reranking needs --pooling rank, and --pooling is '" + params.pooling + "'; leave it out");
+    checks.expect(
+        !params.reranking || params.pooling.empty() || params.pooling == "rank",
+        "--reranking needs --pooling rank, and --pooling is '" + params.pooling + "'; leave it out");
     checks.optional_word("--attention", params.attention, attentions);
 }
 
@@ -190,8 +192,8 @@ void check_override(Checks& checks, const MetadataOverride& metadata) {
                   "--override-kv has the key '" + metadata.key + "'; a key has 1 to " +
                       std::to_string(max_override_bytes - 1) + " bytes");
     checks.word("--override-kv " + metadata.key, metadata.type, override_types);
-    checks.expect(suits_type(metadata),
-                  "--override-kv " + metadata.key + " is '" + metadata.value + "', which is no " + metadata.type);
+    checks.expect(suits_type(metadata), "--override-kv " + metadata.key + " is '" + metadata.value +
+                                            "', which is no " + metadata.type);
 }
 
 void check_service(Checks& checks, const EngineParams& params) {

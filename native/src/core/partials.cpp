@@ -46,7 +46,7 @@ void send_progress(DecodeState& state, const Slot& slot) {
 
 void send_partial(DecodeState& state, const Slot& slot, Emission emission) {
     const SlotRequest& request = *slot.request;
-    if (!request.params->stream || !(emission.has_content || request.params->timings_per_token)) {
+    if (!request.params->stream || !emission.has_content) {
         return;
     }
     Result result = result_of(slot, ResultKind::partial);

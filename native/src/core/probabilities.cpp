@@ -52,7 +52,8 @@ TokenRecord record_over(std::size_t count, const TokenAt& token_at, const LogitA
     std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(n_kept), goes_first);
     record.top.reserve(n_kept);
     for (std::size_t i = 0; i < n_kept; ++i) {
-        record.top.push_back({.token = token_at(order[i]), .piece = {}, .probability = probability(order[i])});
+        record.top.push_back(
+            {.token = token_at(order[i]), .piece = {}, .probability = probability(order[i])});
     }
     return record;
 }
@@ -66,7 +67,8 @@ TokenRecord record_of(std::span<const float> logits, Token chosen, std::int32_t 
 
 TokenRecord record_of(std::span<const ScoredToken> candidates, Token chosen, std::int32_t n_top) {
     const auto token_at = [&](std::size_t i) { return candidates[i].token; };
-    return record_over(candidates.size(), token_at, [&](std::size_t i) { return candidates[i].logit; }, chosen, n_top);
+    return record_over(
+        candidates.size(), token_at, [&](std::size_t i) { return candidates[i].logit; }, chosen, n_top);
 }
 
 }  // namespace paddock

@@ -14,8 +14,9 @@ struct ScoredToken {
     float logit = 0.0F;
 };
 
-/// Record over a whole vocabulary: `logits[t]` is token t's. Pieces stay empty. At most `n_top` entries on top, equal
-/// ones in the order of their ids. Values that aren't numbers count as impossible; when all are, so is the chosen one.
+/// Record over a whole vocabulary: `logits[t]` is token t's. Pieces stay empty. At most `n_top` entries on
+/// top, equal ones in the order of their ids. Values that aren't numbers count as impossible; when all are,
+/// so is the chosen one.
 TokenRecord record_of(std::span<const float> logits, Token chosen, std::int32_t n_top);
 
 /// The same over the candidates that filters left; a chosen token that isn't among them has probability 0.

@@ -75,8 +75,8 @@ SaveOutcome PromptCache::save(Context& context, SequenceId sequence, const Promp
     return SaveOutcome::saved;
 }
 
-bool PromptCache::load(Context& context, SequenceId sequence, PromptRecord& record, std::span<const Token> wanted,
-                       const LoraKey& key) {
+bool PromptCache::load(Context& context, SequenceId sequence, PromptRecord& record,
+                       std::span<const Token> wanted, const LoraKey& key) {
     Fit best_fit = fit_of(record, wanted, key);
     auto best = entries_.end();
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -113,7 +113,8 @@ void PromptCache::enforce_limits() {
 }
 
 bool PromptCache::contains(const PromptRecord& record) const {
-    return std::ranges::any_of(entries_, [&](const Entry& entry) { return begins_with(entry.record, record); });
+    return std::ranges::any_of(entries_,
+                               [&](const Entry& entry) { return begins_with(entry.record, record); });
 }
 
 void PromptCache::drop_prefixes_of(const PromptRecord& record) {

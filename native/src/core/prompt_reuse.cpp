@@ -10,8 +10,8 @@ namespace paddock {
 
 namespace {
 
-/// Where `pattern` first occurs. Knuth-Morris-Pratt, since both sides come from clients, and a plain search takes the
-/// product of their lengths on repetitive text.
+/// Where `pattern` first occurs. Knuth-Morris-Pratt, since both sides come from clients, and a plain search
+/// takes the product of their lengths on repetitive text.
 std::optional<std::size_t> find_run(std::span<const Token> text, std::span<const Token> pattern) {
     // borders[i]: length of the longest proper prefix of pattern[0..i] that is its suffix as well.
     std::vector<std::size_t> borders(pattern.size(), 0);
@@ -36,8 +36,8 @@ std::optional<std::size_t> find_run(std::span<const Token> text, std::span<const
     return std::nullopt;
 }
 
-/// Whether a state lets the sequence go on at `next`. A recurrent state stands for all tokens that went into it, so
-/// that none of them may lie behind; a window has to hold what the next token looks back at.
+/// Whether a state lets the sequence go on at `next`. A recurrent state stands for all tokens that went into
+/// it, so that none of them may lie behind; a window has to hold what the next token looks back at.
 bool suits(const Checkpoint& checkpoint, const ContextFacts& facts, Position next, Position threshold) {
     if (facts.is_recurrent || facts.is_hybrid) {
         return checkpoint.pos_max < next;
@@ -116,13 +116,15 @@ HistoryOutcome check_history(Context& context, SequenceId sequence, PromptRecord
             outcome.n_past = 0;
             outcome.warning = "memory holds nothing of the " + std::to_string(n_cached) +
                               " tokens that it should; full re-processing of the prompt";
-        } else if (pos_min >= threshold) {
+        } else if (pos_min > 0 && pos_min >= threshold) {
+            // From 0 on everything is there, however far the window reaches.
             const auto resumed = restore_checkpoint(context, sequence, record, next, threshold);
             outcome.restored_checkpoint = resumed.has_value();
             outcome.n_past = resumed.value_or(0);
             if (!resumed.has_value()) {
                 outcome.warning = "memory can't go back from " + std::to_string(n_cached) + " tokens to " +
-                                  std::to_string(next) + ", and no checkpoint suits; full re-processing of the prompt";
+                                  std::to_string(next) +
+                                  ", and no checkpoint suits; full re-processing of the prompt";
             }
         }
     }

@@ -14,9 +14,9 @@ namespace paddock {
 std::int32_t common_prefix(std::span<const Token> a, std::span<const Token> b);
 
 /// Moves runs of at least `n_cache_reuse` > 0 equal tokens to where the prompt has them (10 §8.4). Memory and
-/// list change alike, checkpoints of moved positions go. Returns the new count of tokens that need no evaluation,
-/// at least `n_past`. Only for memory that can shift, and for prompts without the start of an activated adapter:
-/// it would move past the limit that such a start sets.
+/// list change alike, checkpoints of moved positions go. Returns the new count of tokens that need no
+/// evaluation, at least `n_past`. Only for memory that can shift, and for prompts without the start of an
+/// activated adapter: it would move past the limit that such a start sets.
 std::int32_t reuse_chunks(Context& context, SequenceId sequence, PromptRecord& record,
                           std::span<const Token> prompt, std::int32_t n_past, std::int32_t n_cache_reuse);
 

@@ -5,8 +5,8 @@
 namespace paddock {
 namespace {
 
-/// Tokens that a character may take to end: it has at most three bytes behind its first. A stream of broken bytes
-/// must not put the end off for longer.
+/// Tokens that a character may take to end: it has at most three bytes behind its first. A stream of broken
+/// bytes must not put the end off for longer.
 constexpr int max_waited_tokens = 3;
 
 /// For each prefix of `sequence`, the length of its longest proper prefix that is a suffix too.
@@ -31,8 +31,7 @@ int bytes_after(unsigned char first) {
 }  // namespace
 
 SequenceMatcher::SequenceMatcher(std::vector<Token> sequence)
-    : sequence_(std::move(sequence)),
-      borders_(borders_of(sequence_)) {}
+    : sequence_(std::move(sequence)), borders_(borders_of(sequence_)) {}
 
 bool SequenceMatcher::advance(Token token) {
     if (sequence_.empty()) return false;
@@ -79,12 +78,8 @@ void ReasoningAutomaton::accept(Token token, std::string_view piece) {
     last_was_forced_ = state_ == ReasoningState::forcing;
     switch (state_) {
         case ReasoningState::idle:
-        case ReasoningState::done:
-            watch_for_start(token);
-            break;
-        case ReasoningState::counting:
-            count(token);
-            break;
+        case ReasoningState::done: watch_for_start(token); break;
+        case ReasoningState::counting: count(token); break;
         case ReasoningState::waiting_utf8:
             ++n_waited_;
             if (completes_an_end(token)) {
@@ -97,7 +92,8 @@ void ReasoningAutomaton::accept(Token token, std::string_view piece) {
             if (++n_forced_ == forced_.size()) state_ = ReasoningState::done;
             break;
     }
-    // A token that uses the budget up, or that opens reasoning without one, belongs to it although forcing follows.
+    // A token that uses the budget up, or that opens reasoning without one, belongs to it although forcing
+    // follows.
     last_in_reasoning_ = is_active() && !last_was_forced_;
 }
 

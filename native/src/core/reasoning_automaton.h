@@ -1,5 +1,5 @@
-// Follows a generated text into its reasoning and out again, and ends the reasoning when its budget is used up
-// (10 §23.3). Knows tokens and bytes only; the sampler owns one and asks it which token is forced.
+// Follows a generated text into its reasoning and out again, and ends the reasoning when its budget is used
+// up (10 §23.3). Knows tokens and bytes only; the sampler owns one and asks it which token is forced.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,8 @@ struct ReasoningTags {
 
 class ReasoningAutomaton {
   public:
-    /// `budget` in tokens: -1 never expires, 0 forces the end at once. `starts_open`: the prompt ended in reasoning.
+    /// `budget` in tokens: -1 never expires, 0 forces the end at once. `starts_open`: the prompt ended in
+    /// reasoning.
     ReasoningAutomaton(ReasoningTags tags, std::int32_t budget, bool starts_open);
 
     /// Takes a generated token and its bytes.
@@ -71,8 +72,8 @@ class ReasoningAutomaton {
     ReasoningState state() const { return state_; }
     /// Whether the next token is a matter of the reasoning: inside it, or ending it by force.
     bool is_active() const { return state_ != ReasoningState::idle && state_ != ReasoningState::done; }
-    /// Whether the token accepted last belongs to the reasoning. The tokens of the start do with the last of them, a
-    /// forced token and the one that completes an end don't.
+    /// Whether the token accepted last belongs to the reasoning. The tokens of the start do with the last of
+    /// them, a forced token and the one that completes an end don't.
     bool in_reasoning() const { return last_in_reasoning_; }
     bool last_was_forced() const { return last_was_forced_; }
     /// Tokens that an early end costs; 0: none is known.

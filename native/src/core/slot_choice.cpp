@@ -26,7 +26,8 @@ SlotChoice assess(const SlotCandidate& slot, std::span<const Token> wanted) {
     return choice;
 }
 
-SlotChoice most_similar(std::span<const SlotCandidate> slots, std::span<const Token> wanted, float threshold) {
+SlotChoice most_similar(std::span<const SlotCandidate> slots, std::span<const Token> wanted,
+                        float threshold) {
     SlotChoice best;
     for (const SlotCandidate& slot : slots) {
         if (!slot.idle || slot.cached.empty()) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace paddock {
 
-StopStrings::StopStrings(std::span<const std::string> words) : nodes_(1) {
+StopStrings::StopStrings(std::span<const std::string> words) {
     lengths_.reserve(words.size());
     for (const std::string& word : words) {
         lengths_.push_back(word.size());
@@ -14,49 +16,51 @@ StopStrings::StopStrings(std::span<const std::string> words) : nodes_(1) {
     link_suffixes();
 }
 
-/// In sorted order a new node is always the last child of its parent, so that no list of children is searched.
+/// Level by level, so that the children of a node stand side by side, and every node behind all shorter ones.
 void StopStrings::add_words(std::span<const std::string> words) {
+    // Words that begin with a node's text; they are neighbours in sorted order.
+    struct Family {
+        std::size_t begin = 0;
+        std::size_t end = 0;
+        std::size_t depth = 0;
+    };
     std::vector<Index> order(words.size());
     std::iota(order.begin(), order.end(), Index{0});
-    std::ranges::stable_sort(order, {}, [&](Index index) { return std::string_view(words[index]); });
-    // Nodes of the word before, from the root on.
-    std::vector<Index> path{root};
-    std::string_view previous;
-    for (const Index index : order) {
-        const std::string_view word = words[index];
-        if (word.empty()) {
-            continue;
+    std::ranges::sort(order, {},
+                      [&](Index index) { return std::pair(std::string_view(words[index]), index); });
+    std::queue<Family> families({Family{.end = words.size()}});
+    nodes_.assign(1, {});
+    for (Index node = root; node < nodes_.size(); ++node, families.pop()) {
+        auto [begin, end, depth] = families.front();
+        if (begin < end && lengths_[order[begin]] == depth && node != root) {
+            // The first of equal ones; at the root they are empty, and count for nothing.
+            nodes_[node].word = order[begin];
         }
-        const auto shared = static_cast<std::size_t>(std::ranges::mismatch(word, previous).in1 - word.begin());
-        Index left_sibling = path.size() > shared + 1 ? path[shared + 1] : none;
-        path.resize(shared + 1);
-        for (const char byte : word.substr(shared)) {
-            const auto added = static_cast<Index>(nodes_.size());
+        while (begin < end && lengths_[order[begin]] == depth) {
+            ++begin;
+        }
+        nodes_[node].first_child = static_cast<Index>(nodes_.size());
+        while (begin < end) {
+            const char byte = words[order[begin]][depth];
+            const std::size_t first = begin;
+            while (begin < end && words[order[begin]][depth] == byte) {
+                ++begin;
+            }
             nodes_.push_back({.byte = static_cast<unsigned char>(byte)});
-            (left_sibling == none ? nodes_[path.back()].first_child : nodes_[left_sibling].next_sibling) = added;
-            left_sibling = none;
-            path.push_back(added);
+            families.push({.begin = first, .end = begin, .depth = depth + 1});
+            ++nodes_[node].n_children;
         }
-        // Of equal words the one listed first counts.
-        Node& last = nodes_[path.back()];
-        last.word = std::min(last.word, index);
-        previous = word;
     }
 }
 
-/// Nearest to the root first: what a node needs of shorter ones is there already.
+/// Shorter texts first: what a node needs of them is there already.
 void StopStrings::link_suffixes() {
-    std::vector<Index> queue{root};
-    for (std::size_t at = 0; at < queue.size(); ++at) {
-        const Index parent = queue[at];
-        for (Index node = nodes_[parent].first_child; node != none; node = nodes_[node].next_sibling) {
-            queue.push_back(node);
-            if (parent == root) {
-                continue;
-            }
-            nodes_[node].suffix = next(nodes_[parent].suffix, nodes_[node].byte);
-            if (nodes_[node].word == none) {
-                nodes_[node].word = nodes_[nodes_[node].suffix].word;
+    for (Index parent = root; parent < nodes_.size(); ++parent) {
+        for (Index i = 0; parent != root && i < nodes_[parent].n_children; ++i) {
+            Node& node = nodes_[nodes_[parent].first_child + i];
+            node.suffix = next(nodes_[parent].suffix, node.byte);
+            if (node.word == none) {
+                node.word = nodes_[node.suffix].word;
             }
         }
     }
@@ -73,11 +77,10 @@ void StopStrings::feed(std::string_view piece) {
 }
 
 StopStrings::Index StopStrings::child(Index node, unsigned char byte) const {
-    Index found = nodes_[node].first_child;
-    while (found != none && nodes_[found].byte < byte) {
-        found = nodes_[found].next_sibling;
-    }
-    return found != none && nodes_[found].byte == byte ? found : none;
+    const auto children = std::span(nodes_).subspan(nodes_[node].first_child, nodes_[node].n_children);
+    const auto found = std::ranges::lower_bound(children, byte, {}, &Node::byte);
+    const bool is_child = found != children.end() && found->byte == byte;
+    return is_child ? nodes_[node].first_child + static_cast<Index>(found - children.begin()) : none;
 }
 
 StopStrings::Index StopStrings::next(Index node, unsigned char byte) const {

@@ -19,7 +19,7 @@ struct StopHit {
 };
 
 /// An Aho-Corasick automaton: each byte of text costs a constant time on average, however many words there
-/// are. Takes about 24 bytes for each byte of the words.
+/// are. Takes 16 bytes for each byte of the words.
 class StopStrings {
   public:
     /// Empty words are never found.
@@ -39,14 +39,15 @@ class StopStrings {
     static constexpr Index root = 0;
     static constexpr Index none = ~Index{0};
 
-    /// A beginning of a word. Children of a node are a list in the order of their bytes.
+    /// A beginning of a word.
     struct Node {
+        /// Children stand side by side, in the order of their bytes.
         Index first_child = none;
-        Index next_sibling = none;
-        /// Node of its longest proper suffix that is a beginning of a word, too.
+        /// Node of the longest proper suffix of its text that is a beginning of a word, too.
         Index suffix = root;
-        /// The longest word that it ends in, by index; `none`: it ends in no word.
+        /// The longest word that its text ends in, by index; `none`: it ends in no word.
         Index word = none;
+        std::uint16_t n_children = 0;
         unsigned char byte = 0;
     };
 

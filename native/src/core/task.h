@@ -1,6 +1,7 @@
 // One unit of work, immutable once it was submitted (10 §4.1).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@ struct Task {
     TaskKind kind = TaskKind::completion;
     /// Position of the input, or choice, within its HTTP request.
     std::int32_t index = 0;
+    /// Which choice of its prompt it is; filled in when it is submitted. Seeds differ by it (10 §23.7).
+    std::uint32_t choice = 0;
     std::vector<Token> tokens;
     GenerationParams params;
     /// -1: any slot. The slot of a slot action.

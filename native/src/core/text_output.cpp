@@ -44,7 +44,8 @@ Emission TextOutput::take(Token token, std::string_view piece, bool is_end, std:
     if (release_text(is_last)) {
         emission = emission_from(sent_from);
     }
-    const bool sent_new_line = text_.find('\n', sent_from) < n_sent_;
+    const auto sent = std::string_view(text_).substr(sent_from, n_sent_ - sent_from);
+    const bool sent_new_line = sent.find('\n') != std::string_view::npos;
     has_new_line_ = has_new_line_ || sent_new_line;
     if (context_full) {
         end(StopKind::limit, detail_context_full);
@@ -72,7 +73,7 @@ Emission TextOutput::final_emission() {
     n_sent_ = text_.size();
     emission.tokens = std::exchange(tokens_, {});
     if (!streams_ && stop_ == StopKind::word) {
-        // Their text was taken back; a count of tokens would be wrong, since the word may be spelt with others.
+        // Their text was taken back; a count would be wrong, since the word may be spelt with other tokens.
         std::erase_if(records_, [&](const PlacedRecord& placed) {
             return placed.begin >= text_.size() && placed.end > text_.size();
         });
@@ -94,9 +95,9 @@ void TextOutput::append(Token token, std::string_view piece, std::optional<Token
     }
 }
 
-/// Counts text as sent as far as nothing can take it back any more. False: a character is incomplete, and everything
-/// waits for the rest of it. After the last token nothing can follow: what is held goes, and half a character never
-/// will be a whole one.
+/// Counts text as sent as far as nothing can take it back any more. False: a character is incomplete, and
+/// everything waits for the rest of it. Nothing follows the last token: what is held goes, and half a
+/// character never becomes a whole one.
 bool TextOutput::release_text(bool is_last) {
     const std::size_t n_complete = complete_length(text_);
     if (is_last) {

@@ -27,17 +27,25 @@ void warn_of_adjustments(const EngineParams& params, const ContextFacts& facts, 
     }
 }
 
+/// Rows of a batch that give logits: one for each slot, or every one with embeddings. Newer releases also
+/// want to know how many of them one slot may have; 0: all.
+template <typename ContextParams>
+void set_outputs(const EngineParams& params, ContextParams& wanted) {
+    wanted.n_outputs_max = static_cast<std::uint32_t>(
+        wanted.embeddings ? params.n_batch : std::min(params.n_batch, params.n_parallel));
+    if constexpr (requires { wanted.n_outputs_max_per_seq; }) {
+        wanted.n_outputs_max_per_seq = wanted.embeddings ? 0 : 1;
+    }
+}
+
 }  // namespace
 
 llama_context_params context_params_of(const EngineParams& params) {
     llama_context_params wanted = llama_context_default_params();
-    const bool has_embeddings = params.embeddings || params.reranking;
     wanted.n_ctx = static_cast<std::uint32_t>(params.n_ctx);
     wanted.n_batch = static_cast<std::uint32_t>(params.n_batch);
     wanted.n_ubatch = static_cast<std::uint32_t>(params.n_ubatch);
     wanted.n_seq_max = static_cast<std::uint32_t>(params.n_parallel);
-    wanted.n_outputs_max = static_cast<std::uint32_t>(
-        has_embeddings ? params.n_batch : std::min(params.n_batch, params.n_parallel));
     wanted.n_threads = params.n_threads > 0 ? params.n_threads : physical_cores();
     wanted.n_threads_batch = params.n_threads_batch > 0 ? params.n_threads_batch : wanted.n_threads;
     wanted.rope_scaling_type = rope_scaling_of(params.rope_scaling);
@@ -53,7 +61,8 @@ llama_context_params context_params_of(const EngineParams& params) {
     wanted.yarn_orig_ctx = static_cast<std::uint32_t>(params.yarn_orig_ctx);
     wanted.type_k = cache_type_of(params.cache_type_k);
     wanted.type_v = cache_type_of(params.cache_type_v);
-    wanted.embeddings = has_embeddings;
+    wanted.embeddings = params.embeddings || params.reranking;
+    set_outputs(params, wanted);
     wanted.offload_kqv = params.offload_kqv;
     wanted.op_offload = params.op_offload;
     wanted.swa_full = params.swa_full;

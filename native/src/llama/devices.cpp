@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "llama.h"
+#include "llama/joined.h"
 #include "llama/log.h"
 
 namespace paddock {
@@ -20,12 +21,6 @@ std::vector<ggml_backend_dev_t> all_devices() {
 
 bool is_cpu(ggml_backend_dev_t device) {
     return ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-    std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    return text;
 }
 
 }  // namespace
@@ -70,7 +65,7 @@ std::vector<ggml_backend_dev_t> devices_by_name(const std::vector<std::string>& 
         }
         std::vector<std::string> allowed{"none"};
         for (const DeviceInfo& info : list_devices()) allowed.push_back(info.name);
-        problems.push_back("invalid device: " + name + "; allowed: " + joined(allowed));
+        problems.push_back("invalid device: " + name + "; allowed: " + joined(allowed, ", "));
     }
     return found;
 }
@@ -95,7 +90,7 @@ ggml_backend_buffer_type_t buffer_type_by_name(const std::string& name, std::vec
         if (name == type_name || name == ggml_backend_dev_name(device)) return type;
         allowed.emplace_back(type_name);
     }
-    problems.push_back("invalid buffer type: " + name + "; allowed: " + joined(allowed));
+    problems.push_back("invalid buffer type: " + name + "; allowed: " + joined(allowed, ", "));
     return nullptr;
 }
 

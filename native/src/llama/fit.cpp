@@ -5,7 +5,7 @@
 namespace paddock {
 namespace {
 
-constexpr std::int64_t mib = 1024 * 1024;
+constexpr std::int64_t mib = 1LL << 20;
 constexpr std::int32_t context_step = 1024;
 /// Reserve for intermediate results: the output device holds a row of logits for each token of a batch.
 constexpr std::int64_t least_output_reserve = 256 * mib;
@@ -39,7 +39,8 @@ std::vector<std::int32_t> devices_of_layers(const FitModel& model, const std::ve
         std::size_t device = 0;
         double upper = devices[0].share;
         while (at >= upper && device + 1 < devices.size()) upper += devices[++device].share;
-        placed[static_cast<std::size_t>(n_all - n_placed + i)] = static_cast<std::int32_t>(device);
+        placed[static_cast<std::size_t>(n_all) - static_cast<std::size_t>(n_placed - i)] =
+            static_cast<std::int32_t>(device);
     }
     return placed;
 }

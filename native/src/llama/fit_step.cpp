@@ -9,7 +9,7 @@
 namespace paddock {
 namespace {
 
-constexpr std::int64_t mib = 1024 * 1024;
+constexpr std::int64_t mib = 1LL << 20;
 
 std::vector<ggml_backend_dev_t> used_devices(const EngineParams& params) {
     // Unknown names were refused before.

@@ -10,6 +10,7 @@
 #include "llama/devices.h"
 #include "llama/fit.h"
 #include "llama/fit_step.h"
+#include "llama/joined.h"
 #include "llama/log.h"
 #include "llama/model_file.h"
 #include "llama/model_meta.h"
@@ -24,10 +25,15 @@ constexpr std::int32_t auto_slots = 4;
 /// Loads with fewer layers after one that failed for memory (10 §3.9 step d).
 constexpr int max_memory_retries = 3;
 
-std::string with_library_errors(std::string message) {
-    std::string causes;
-    for (const std::string& line : library_errors()) causes += (causes.empty() ? ": " : "; ") + line;
-    return message + causes;
+std::string with_library_errors(const std::string& message) {
+    const std::vector<std::string> causes = library_errors();
+    return causes.empty() ? message : message + ": " + joined(causes, "; ");
+}
+
+/// Stage L1: every violation at once, before any file is opened (10 §3.1).
+void check_ranges(const EngineParams& params) {
+    const std::vector<std::string> problems = problems_of(params);
+    if (!problems.empty()) throw LoadError("params", joined(problems, "; "));
 }
 
 void check_cancelled(const std::function<bool()>& is_cancelled) {
@@ -90,11 +96,9 @@ Token any_token(const ModelMeta& meta) {
 
 /// One token through everything, so that the first request doesn't wait for weights to be paged in.
 void warm_up(LlamaContext& context, Token token) {
-    llama_set_warmup(context.handle(), true);
     const BatchRow row{token, 0, 0, true};
     const std::int32_t code = context.decode({&row, 1});
     llama_synchronize(context.handle());
-    llama_set_warmup(context.handle(), false);
     context.clear();
     if (code != 0) {
         throw LoadError("warmup",
@@ -142,6 +146,7 @@ bool is_memory_failure(const LoadError& error) {
 }  // namespace
 
 Loaded LlamaHost::load(const EngineParams& params, const std::function<bool()>& is_cancelled) {
+    check_ranges(params);
     start_library();
     start_numa(params.numa);
     EngineParams effective = effective_ ? *effective_ : resolved(params);

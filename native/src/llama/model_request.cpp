@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <regex>
 
 #include "core/model_host.h"
 #include "llama/devices.h"
+#include "llama/joined.h"
 #include "llama/names.h"
 
 namespace paddock {
 namespace {
-
-std::string joined(const std::vector<std::string>& lines) {
-    std::string text;
-    for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
-    return text;
-}
 
 template <typename Number>
 bool parse_number(const std::string& text, Number& value) {
@@ -46,12 +40,19 @@ bool fill_value(const MetadataOverride& wanted, llama_model_kv_override& entry) 
     return true;
 }
 
-bool is_pattern(const std::string& text) {
-    try {
-        const std::regex pattern(text);
-        return true;
-    } catch (const std::regex_error&) {
-        return false;
+/// Older releases have a switch for each way to read weights, newer ones a number: 0 plain, 1 mapped, 2
+/// locked, 3 mapped and locked, 4 direct.
+template <typename ModelParams>
+void set_load_mode(const EngineParams& params, ModelParams& wanted) {
+    if constexpr (requires { wanted.use_mmap; }) {
+        wanted.use_mmap = params.use_mmap;
+        wanted.use_mlock = params.use_mlock;
+        wanted.use_direct_io = params.use_direct_io;
+    } else {
+        const int mapped_and_locked =
+            static_cast<int>(params.use_mmap) + 2 * static_cast<int>(params.use_mlock);
+        wanted.load_mode =
+            static_cast<decltype(wanted.load_mode)>(params.use_direct_io ? 4 : mapped_and_locked);
     }
 }
 
@@ -63,14 +64,12 @@ ModelRequest::ModelRequest(const EngineParams& params, const std::function<bool(
     choose_devices(params, problems);
     place_tensors(params, problems);
     override_metadata(params, problems);
-    if (!problems.empty()) throw LoadError("params", joined(problems));
+    if (!problems.empty()) throw LoadError("params", joined(problems, "; "));
 
     params_.n_gpu_layers = params.n_gpu_layers;
     params_.split_mode = split_mode_of(params.split_mode);
     params_.main_gpu = params.main_gpu;
-    params_.use_mmap = params.use_mmap;
-    params_.use_direct_io = params.use_direct_io;
-    params_.use_mlock = params.use_mlock;
+    set_load_mode(params, params_);
     params_.check_tensors = params.check_tensors;
     params_.use_extra_bufts = params.repack;
     params_.no_host = params.no_host;
@@ -100,12 +99,7 @@ void ModelRequest::choose_devices(const EngineParams& params, std::vector<std::s
 
 void ModelRequest::place_tensors(const EngineParams& params, std::vector<std::string>& problems) {
     if (params.tensor_placements.empty()) return;
-    for (const TensorPlacement& placement : params.tensor_placements) {
-        patterns_.push_back(placement.pattern);
-        if (!is_pattern(placement.pattern)) {
-            problems.push_back("invalid regular expression of a tensor placement: " + placement.pattern);
-        }
-    }
+    for (const TensorPlacement& placement : params.tensor_placements) patterns_.push_back(placement.pattern);
     for (std::size_t i = 0; i < patterns_.size(); ++i) {
         placements_.push_back(
             {patterns_[i].c_str(), buffer_type_by_name(params.tensor_placements[i].buffer, problems)});

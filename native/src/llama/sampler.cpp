@@ -8,7 +8,8 @@
 namespace paddock {
 namespace {
 
-std::optional<ReasoningAutomaton> make_reasoning(const ReasoningParams& params, const LlamaVocabulary& vocabulary) {
+std::optional<ReasoningAutomaton> make_reasoning(const ReasoningParams& params,
+                                                 const LlamaVocabulary& vocabulary) {
     if (params.end_tags.empty()) return std::nullopt;
     const auto tokens_of = [&](const std::string& text) { return vocabulary.tokenize(text, false, true); };
     ReasoningTags tags{

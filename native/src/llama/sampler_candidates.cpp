@@ -52,7 +52,8 @@ bool Candidates::fill(std::span<const float> logits) {
     return any;
 }
 
-bool Candidates::fill_best(std::span<const float> logits, std::size_t n_best, std::span<const Token> touched) {
+bool Candidates::fill_best(std::span<const float> logits, std::size_t n_best,
+                           std::span<const Token> touched) {
     // At worst every touched token is among the best and falls out of them.
     const std::size_t n_wanted = n_best + touched.size();
     if (n_wanted == 0 || n_wanted > logits.size() / block_size) return false;
@@ -95,7 +96,8 @@ void Candidates::collect(std::span<const float> logits, float least, std::span<c
         const bool is_new = std::none_of(data_.begin() + static_cast<std::ptrdiff_t>(n_great),
                                          data_.begin() + static_cast<std::ptrdiff_t>(n),
                                          [&](const llama_token_data& other) { return other.id == token; });
-        if (std::isfinite(logit) && logit < least && is_new) data_[n++] = {.id = token, .logit = logit, .p = 0.0F};
+        if (std::isfinite(logit) && logit < least && is_new)
+            data_[n++] = {.id = token, .logit = logit, .p = 0.0F};
     }
     array_.size = n;
 }
@@ -126,7 +128,8 @@ std::optional<Token> Candidates::choose(llama_sampler* chain) {
     if (array_.selected >= 0 && selected < array_.size && std::isfinite(array_.data[selected].logit)) {
         return array_.data[selected].id;
     }
-    // Parameters at the ends of their ranges overflow the softmax. The limit that they approach is the greatest logit.
+    // Parameters at the ends of their ranges overflow the softmax. The limit that they approach is the
+    // greatest logit.
     const llama_token_data* best = nullptr;
     for (std::size_t i = 0; i < array_.size; ++i) {
         if (array_.data[i].logit > (best == nullptr ? impossible : best->logit)) best = &array_.data[i];

@@ -17,10 +17,10 @@ class Candidates {
     /// Every token of the vocabulary. Logits that aren't finite make their token impossible. False: all are.
     bool fill(std::span<const float> logits);
 
-    /// The `n_best` tokens of the greatest logits, a few more, and those of `touched`: tokens whose logits the filters
-    /// are going to change. A chain that keeps the best `n_best` then chooses as it would from the whole vocabulary.
-    /// False, with unspecified candidates, when that can't be promised: on equal logits, whose order would differ, on
-    /// broken ones, and when so many are asked for that it doesn't pay.
+    /// The `n_best` tokens of the greatest logits, a few more, and those of `touched`: tokens whose logits
+    /// the filters are going to change. A chain that keeps the best `n_best` then chooses as it would from
+    /// the whole vocabulary. False, with unspecified candidates, when that can't be promised: on equal
+    /// logits, whose order would differ, on broken ones, and when so many are asked for that it doesn't pay.
     bool fill_best(std::span<const float> logits, std::size_t n_best, std::span<const Token> touched);
 
     /// A single token, chosen already.

@@ -16,6 +16,7 @@ constexpr std::size_t max_filters = 64;
 constexpr std::size_t max_breakers = 64;
 /// Tokens of changed logits, from each cause, up to which a reduction pays.
 constexpr std::size_t max_touched = 128;
+constexpr std::int32_t max_infill_candidates = 1024;
 /// Below it logits divided by the temperature overflow; the choice is the greatest logit long before.
 constexpr float least_temperature = 1e-20F;
 /// Candidates that libllama's first mirostat estimates its exponent from, as in llama-server.
@@ -42,9 +43,9 @@ llama_sampler* make_dry(const FilterContext& of) {
     std::vector<const char*> breakers;
     for (const std::string& breaker : of.params.dry_sequence_breakers) breakers.push_back(breaker.c_str());
     // A context as long as the window: it is the other limit of how far the filter looks back.
-    return llama_sampler_init_dry(of.vocab, of.params.dry_penalty_last_n, of.params.dry_multiplier, of.params.dry_base,
-                                  of.params.dry_allowed_length, of.params.dry_penalty_last_n, breakers.data(),
-                                  breakers.size());
+    return llama_sampler_init_dry(of.vocab, of.params.dry_penalty_last_n, of.params.dry_multiplier,
+                                  of.params.dry_base, of.params.dry_allowed_length,
+                                  of.params.dry_penalty_last_n, breakers.data(), breakers.size());
 }
 
 bool is_off_penalties(const SamplingParams& params) {
@@ -52,7 +53,8 @@ bool is_off_penalties(const SamplingParams& params) {
                                          params.presence_penalty == 0.0F);
 }
 
-/// A filter by the name that requests give it; adaptive_p has no part in the chain, it takes the place of the selection.
+/// A filter by the name that requests give it; adaptive_p has no part in the chain, it takes the place of the
+/// selection.
 struct Filter {
     std::string_view name;
     llama_sampler* (*make)(const FilterContext& of);
@@ -64,21 +66,26 @@ struct Filter {
 
 constexpr Filter filters[] = {
     {"penalties", make_penalties, is_off_penalties, false},
-    {"dry", make_dry, [](const SamplingParams& p) { return p.dry_multiplier == 0.0F || p.dry_penalty_last_n == 0; },
-     false},
-    {"top_n_sigma", [](const FilterContext& of) { return llama_sampler_init_top_n_sigma(of.params.top_n_sigma); },
+    {"dry", make_dry,
+     [](const SamplingParams& p) { return p.dry_multiplier == 0.0F || p.dry_penalty_last_n == 0; }, false},
+    {"top_n_sigma",
+     [](const FilterContext& of) { return llama_sampler_init_top_n_sigma(of.params.top_n_sigma); },
      [](const SamplingParams& p) { return p.top_n_sigma <= 0.0F; }, true},
     {"top_k", [](const FilterContext& of) { return llama_sampler_init_top_k(of.params.top_k); },
      [](const SamplingParams& p) { return p.top_k <= 0; }, true},
-    {"typ_p", [](const FilterContext& of) { return llama_sampler_init_typical(of.params.typical_p, of.min_keep()); },
+    {"typ_p",
+     [](const FilterContext& of) { return llama_sampler_init_typical(of.params.typical_p, of.min_keep()); },
      [](const SamplingParams& p) { return p.typical_p >= 1.0F; }, false},
-    {"top_p", [](const FilterContext& of) { return llama_sampler_init_top_p(of.params.top_p, of.min_keep()); },
+    {"top_p",
+     [](const FilterContext& of) { return llama_sampler_init_top_p(of.params.top_p, of.min_keep()); },
      [](const SamplingParams& p) { return p.top_p >= 1.0F; }, true},
-    {"min_p", [](const FilterContext& of) { return llama_sampler_init_min_p(of.params.min_p, of.min_keep()); },
+    {"min_p",
+     [](const FilterContext& of) { return llama_sampler_init_min_p(of.params.min_p, of.min_keep()); },
      [](const SamplingParams& p) { return p.min_p <= 0.0F; }, true},
     {"xtc",
      [](const FilterContext& of) {
-         return llama_sampler_init_xtc(of.params.xtc_probability, of.params.xtc_threshold, of.min_keep(), of.seed);
+         return llama_sampler_init_xtc(of.params.xtc_probability, of.params.xtc_threshold, of.min_keep(),
+                                       of.seed);
      },
      [](const SamplingParams& p) { return p.xtc_probability <= 0.0F || p.xtc_threshold > 0.5F; }, false},
     {"temperature",
@@ -104,8 +111,8 @@ bool names(const SamplingParams& params, std::string_view name) {
 
 void check_filters(const SamplingParams& params) {
     if (params.samplers.size() > max_filters) {
-        throw std::invalid_argument("samplers: " + std::to_string(params.samplers.size()) + " names; at most " +
-                                    std::to_string(max_filters) + " are allowed");
+        throw std::invalid_argument("samplers: " + std::to_string(params.samplers.size()) +
+                                    " names; at most " + std::to_string(max_filters) + " are allowed");
     }
     for (const std::string& name : params.samplers) {
         if (name == adaptive_p || find_filter(name) != nullptr) continue;
@@ -116,28 +123,51 @@ void check_filters(const SamplingParams& params) {
     }
 }
 
+/// It compares every candidate with every other, which takes minutes for a whole vocabulary.
+void check_infill(const SamplingParams& params) {
+    const auto infill = std::ranges::find(params.samplers, "infill");
+    if (infill == params.samplers.end()) return;
+    const bool has_few = params.top_k > 0 && params.top_k <= max_infill_candidates &&
+                         std::find(params.samplers.begin(), infill, "top_k") != infill;
+    if (!has_few) {
+        throw std::invalid_argument("samplers: \"infill\" needs \"top_k\" before it and a top_k of 1 to " +
+                                    std::to_string(max_infill_candidates));
+    }
+}
+
 void check_values(const SamplingParams& params) {
     const std::pair<const char*, float> values[] = {
-        {"temperature", params.temperature},         {"dynatemp_range", params.dynatemp_range},
-        {"dynatemp_exponent", params.dynatemp_exponent}, {"top_p", params.top_p},
-        {"min_p", params.min_p},                     {"top_n_sigma", params.top_n_sigma},
-        {"typical_p", params.typical_p},             {"xtc_probability", params.xtc_probability},
-        {"xtc_threshold", params.xtc_threshold},     {"repeat_penalty", params.repeat_penalty},
-        {"presence_penalty", params.presence_penalty}, {"frequency_penalty", params.frequency_penalty},
-        {"dry_multiplier", params.dry_multiplier},   {"dry_base", params.dry_base},
-        {"mirostat_tau", params.mirostat_tau},       {"mirostat_eta", params.mirostat_eta},
-        {"adaptive_target", params.adaptive_target}, {"adaptive_decay", params.adaptive_decay},
+        {"temperature", params.temperature},
+        {"dynatemp_range", params.dynatemp_range},
+        {"dynatemp_exponent", params.dynatemp_exponent},
+        {"top_p", params.top_p},
+        {"min_p", params.min_p},
+        {"top_n_sigma", params.top_n_sigma},
+        {"typical_p", params.typical_p},
+        {"xtc_probability", params.xtc_probability},
+        {"xtc_threshold", params.xtc_threshold},
+        {"repeat_penalty", params.repeat_penalty},
+        {"presence_penalty", params.presence_penalty},
+        {"frequency_penalty", params.frequency_penalty},
+        {"dry_multiplier", params.dry_multiplier},
+        {"dry_base", params.dry_base},
+        {"mirostat_tau", params.mirostat_tau},
+        {"mirostat_eta", params.mirostat_eta},
+        {"adaptive_target", params.adaptive_target},
+        {"adaptive_decay", params.adaptive_decay},
     };
     for (const auto& [name, value] : values) {
-        if (!std::isfinite(value)) throw std::invalid_argument(std::string(name) + " has to be a finite number");
+        if (!std::isfinite(value))
+            throw std::invalid_argument(std::string(name) + " has to be a finite number");
     }
     if (params.mirostat < 0 || params.mirostat > 2) {
-        throw std::invalid_argument("mirostat is " + std::to_string(params.mirostat) + "; allowed are 0, 1 and 2");
+        throw std::invalid_argument("mirostat is " + std::to_string(params.mirostat) +
+                                    "; allowed are 0, 1 and 2");
     }
     if (params.dry_sequence_breakers.size() > max_breakers) {
-        throw std::invalid_argument("dry_sequence_breakers: " +
-                                    std::to_string(params.dry_sequence_breakers.size()) + " strings; at most " +
-                                    std::to_string(max_breakers) + " are allowed");
+        throw std::invalid_argument(
+            "dry_sequence_breakers: " + std::to_string(params.dry_sequence_breakers.size()) +
+            " strings; at most " + std::to_string(max_breakers) + " are allowed");
     }
 }
 
@@ -170,10 +200,12 @@ void add_biases(llama_sampler* chain, const SamplingParams& params, std::int32_t
     std::vector<llama_logit_bias> biases;
     biases.reserve(params.logit_bias.size());
     for (const auto& [token, bias] : params.logit_bias) biases.push_back({.token = token, .bias = bias});
-    add(chain, llama_sampler_init_logit_bias(n_vocab, static_cast<std::int32_t>(biases.size()), biases.data()));
+    add(chain,
+        llama_sampler_init_logit_bias(n_vocab, static_cast<std::int32_t>(biases.size()), biases.data()));
 }
 
-void add_mirostat(llama_sampler* chain, const SamplingParams& params, std::int32_t n_vocab, std::uint32_t seed) {
+void add_mirostat(llama_sampler* chain, const SamplingParams& params, std::int32_t n_vocab,
+                  std::uint32_t seed) {
     add(chain, llama_sampler_init_temp(temperature_of(params)));
     if (params.mirostat == 1) {
         add(chain, llama_sampler_init_mirostat(n_vocab, seed, params.mirostat_tau, params.mirostat_eta,
@@ -187,6 +219,7 @@ void add_mirostat(llama_sampler* chain, const SamplingParams& params, std::int32
 
 SamplingParams resolved(SamplingParams params, const VocabularyFacts& vocabulary, std::int32_t n_ctx_slot) {
     check_filters(params);
+    check_infill(params);
     check_values(params);
     params.repeat_last_n = window_of(params.repeat_last_n, n_ctx_slot);
     params.dry_penalty_last_n = window_of(params.dry_penalty_last_n, n_ctx_slot);
@@ -203,7 +236,8 @@ std::uint32_t seed_of(std::int64_t seed, std::uint32_t offset) {
     return result == random_mark ? 0 : result;
 }
 
-SamplerHandle make_chain(const SamplingParams& params, const VocabularyFacts& vocabulary, std::uint32_t seed) {
+SamplerHandle make_chain(const SamplingParams& params, const VocabularyFacts& vocabulary,
+                         std::uint32_t seed) {
     llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
     chain_params.no_perf = true;
     SamplerHandle chain(llama_sampler_chain_init(chain_params));
@@ -226,7 +260,8 @@ SamplerHandle make_chain(const SamplingParams& params, const VocabularyFacts& vo
 }
 
 Reduction reduction_of(const SamplingParams& params) {
-    if (params.mirostat != 0 || names(params, adaptive_p) || params.logit_bias.size() > max_touched) return {};
+    if (params.mirostat != 0 || names(params, adaptive_p) || params.logit_bias.size() > max_touched)
+        return {};
     std::vector<const Filter*> active;
     for (const std::string& name : params.samplers) {
         const Filter* filter = find_filter(name);
@@ -245,9 +280,10 @@ Reduction reduction_of(const SamplingParams& params) {
         reduction.n_best = static_cast<std::size_t>(params.top_k);
         return reduction;
     }
-    const bool is_greedy = params.temperature <= 0.0F && params.dynatemp_range <= 0.0F &&
-                           names(params, "temperature");
-    if (!is_greedy || !std::all_of(next, active.end(), [](const Filter* f) { return f->keeps_greatest; })) return {};
+    const bool is_greedy =
+        params.temperature <= 0.0F && params.dynatemp_range <= 0.0F && names(params, "temperature");
+    if (!is_greedy || !std::all_of(next, active.end(), [](const Filter* f) { return f->keeps_greatest; }))
+        return {};
     reduction.n_best = 1;
     reduction.keeps_rest = false;
     return reduction;

@@ -24,8 +24,8 @@ struct VocabularyFacts {
     std::vector<Token> ends;
 };
 
-/// Parameters as the chain uses them: windows in tokens, biases of tokens that exist, ends of text forbidden as asked.
-/// Throws std::invalid_argument on values no chain can be made of.
+/// Parameters as the chain uses them: windows in tokens, biases of tokens that exist, ends of text forbidden
+/// as asked. Throws std::invalid_argument on values no chain can be made of.
 SamplingParams resolved(SamplingParams params, const VocabularyFacts& vocabulary, std::int32_t n_ctx_slot);
 
 /// Seed of choice `offset`. -1, and libllama's own mark for it, stand for a random one (10 §23.7).

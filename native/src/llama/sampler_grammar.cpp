@@ -16,20 +16,20 @@ SamplerHandle make_grammar(const LlamaVocabulary& vocabulary, const std::string&
     return SamplerHandle(llama_sampler_init_grammar(vocabulary.handle(), grammar.c_str(), root_rule));
 }
 
-/// A grammar for tokens of which the first starts with bytes that don't belong to it. Only libllama can take a part of
-/// a token, and it does so behind a trigger.
-SamplerHandle make_grammar_behind(const LlamaVocabulary& vocabulary, const std::string& grammar, std::size_t n_bytes) {
+/// A grammar for tokens of which the first starts with bytes that don't belong to it. Only libllama can take
+/// a part of a token, and it does so behind a trigger.
+SamplerHandle make_grammar_behind(const LlamaVocabulary& vocabulary, const std::string& grammar,
+                                  std::size_t n_bytes) {
     const std::string pattern = "^[\\s\\S]{" + std::to_string(n_bytes) + "}([\\s\\S]+)";
     const char* patterns[] = {pattern.c_str()};
-    return SamplerHandle(llama_sampler_init_grammar_lazy_patterns(vocabulary.handle(), grammar.c_str(), root_rule,
-                                                                  patterns, 1, nullptr, 0));
+    return SamplerHandle(llama_sampler_init_grammar_lazy_patterns(vocabulary.handle(), grammar.c_str(),
+                                                                  root_rule, patterns, 1, nullptr, 0));
 }
 
 }  // namespace
 
 GrammarFilter::GrammarFilter(std::shared_ptr<const LlamaVocabulary> vocabulary, const SamplingParams& params)
-    : vocabulary_(std::move(vocabulary)),
-      grammar_(params.grammar) {
+    : vocabulary_(std::move(vocabulary)), grammar_(params.grammar) {
     check_grammar_limits(grammar_);
     if (params.grammar_lazy) watch_.emplace(params.grammar_triggers);
     is_waiting_ = watch_.has_value();
@@ -39,8 +39,9 @@ GrammarFilter::GrammarFilter(std::shared_ptr<const LlamaVocabulary> vocabulary, 
         throw std::invalid_argument(std::string("grammar: ") + error.what());
     }
     if (sampler_ == nullptr) {
-        throw std::invalid_argument("grammar: it can't be parsed, refers to a rule that it doesn't define, has a rule "
-                                    "that starts with itself, or has no rule named root");
+        throw std::invalid_argument(
+            "grammar: it can't be parsed, refers to a rule that it doesn't define, has a rule "
+            "that starts with itself, or has no rule named root");
     }
 }
 
@@ -61,7 +62,8 @@ bool GrammarFilter::accept(Token token) {
 }
 
 void GrammarFilter::start(const TriggeredText& text) {
-    if (text.n_bytes_skipped > 0) sampler_ = make_grammar_behind(*vocabulary_, grammar_, text.n_bytes_skipped);
+    if (text.n_bytes_skipped > 0)
+        sampler_ = make_grammar_behind(*vocabulary_, grammar_, text.n_bytes_skipped);
     is_waiting_ = false;
     for (const Token token : text.tokens) {
         if (!vocabulary_->is_end(token) && takes(token)) continue;

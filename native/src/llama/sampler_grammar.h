@@ -22,7 +22,8 @@ class GrammarFilter {
     bool allows(Token token);
     /// Marks what may not come next; false when nothing may.
     bool restrict(Candidates& candidates);
-    /// Takes a generated token; false when it isn't allowed, after which the grammar is of no use until it is reset.
+    /// Takes a generated token; false when it isn't allowed, after which the grammar is of no use until it is
+    /// reset.
     bool accept(Token token);
     void reset();
 

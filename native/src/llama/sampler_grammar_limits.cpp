@@ -8,8 +8,8 @@
 namespace paddock {
 namespace {
 
-/// Schemas of hundreds of tools stay well below these. A rule can lead to every other one and a group lies in another,
-/// each a few frames deeper; the stack of a thread, 8 MiB, holds several times as many.
+/// Schemas of hundreds of tools stay well below these. A rule can lead to every other one and a group lies in
+/// another, each a few frames deeper; the stack of a thread, 8 MiB, holds several times as many.
 constexpr std::size_t max_bytes = 1024 * 1024;
 constexpr std::size_t max_rules = 8192;
 constexpr std::size_t max_depth = 256;

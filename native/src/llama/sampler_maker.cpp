@@ -10,7 +10,8 @@ namespace {
 
 class LlamaSamplerMaker final : public SamplerMaker {
   public:
-    explicit LlamaSamplerMaker(std::shared_ptr<const LlamaVocabulary> vocabulary) : vocabulary_(std::move(vocabulary)) {
+    explicit LlamaSamplerMaker(std::shared_ptr<const LlamaVocabulary> vocabulary)
+        : vocabulary_(std::move(vocabulary)) {
         facts_.handle = vocabulary_->handle();
         facts_.size = vocabulary_->size();
         for (Token token = 0; token < facts_.size; ++token) {

@@ -9,10 +9,12 @@ namespace {
 /// Far more, and longer, than the tools of a request make; what is over would only cost time and memory.
 constexpr std::size_t max_triggers = 256;
 constexpr std::size_t max_trigger_bytes = 4096;
+/// Each is matched for each token, in up to some ten milliseconds for the worst of them.
+constexpr std::size_t max_patterns = 32;
 /// std::regex recurses into groups while it reads a pattern.
 constexpr std::size_t max_groups = 64;
-/// Bytes that a pattern may span, and a text that patterns of whole texts are still tried on. Matching takes time
-/// in proportion to them, for each token.
+/// Bytes that a pattern may span, and a text that patterns of whole texts are still tried on. Matching takes
+/// time in proportion to them, for each token.
 constexpr std::size_t pattern_window_bytes = 512;
 constexpr std::size_t full_text_bytes = 2048;
 
@@ -25,8 +27,17 @@ std::string quoted(const GrammarTrigger& trigger) {
 void check(const std::vector<GrammarTrigger>& triggers) {
     if (triggers.empty()) throw std::invalid_argument("a lazy grammar needs grammar_triggers");
     if (triggers.size() > max_triggers) {
-        throw std::invalid_argument("grammar_triggers: " + std::to_string(triggers.size()) + " entries; at most " +
-                                    std::to_string(max_triggers) + " are allowed");
+        throw std::invalid_argument("grammar_triggers: " + std::to_string(triggers.size()) +
+                                    " entries; at most " + std::to_string(max_triggers) + " are allowed");
+    }
+    const auto is_pattern = [](const GrammarTrigger& trigger) {
+        return trigger.kind == GrammarTrigger::Kind::pattern ||
+               trigger.kind == GrammarTrigger::Kind::pattern_full;
+    };
+    const auto n_patterns = static_cast<std::size_t>(std::ranges::count_if(triggers, is_pattern));
+    if (n_patterns > max_patterns) {
+        throw std::invalid_argument("grammar_triggers: " + std::to_string(n_patterns) +
+                                    " patterns; at most " + std::to_string(max_patterns) + " are allowed");
     }
     for (const GrammarTrigger& trigger : triggers) {
         if (trigger.value.size() > max_trigger_bytes) {
@@ -39,12 +50,14 @@ void check(const std::vector<GrammarTrigger>& triggers) {
 std::regex compile(const GrammarTrigger& trigger) {
     const auto n_groups = static_cast<std::size_t>(std::ranges::count(trigger.value, '('));
     if (n_groups > max_groups) {
-        throw std::invalid_argument("grammar_triggers: " + quoted(trigger) + " has " + std::to_string(n_groups) +
-                                    " groups; at most " + std::to_string(max_groups) + " are allowed");
+        throw std::invalid_argument("grammar_triggers: " + quoted(trigger) + " has " +
+                                    std::to_string(n_groups) + " groups; at most " +
+                                    std::to_string(max_groups) + " are allowed");
     }
     auto flags = std::regex::ECMAScript;
 #ifdef __GLIBCXX__
-    // Time in proportion to the text whatever the pattern, and no recursion with its length; no back-references.
+    // Time in proportion to the text whatever the pattern, and no recursion with its length; no
+    // back-references.
     flags |= std::regex_constants::__polynomial;
 #endif
     try {
@@ -84,9 +97,7 @@ TriggerWatch::TriggerWatch(const std::vector<GrammarTrigger>& triggers) : window
     check(triggers);
     for (const GrammarTrigger& trigger : triggers) {
         switch (trigger.kind) {
-            case GrammarTrigger::Kind::token:
-                tokens_.push_back(trigger.token);
-                break;
+            case GrammarTrigger::Kind::token: tokens_.push_back(trigger.token); break;
             case GrammarTrigger::Kind::word:
                 if (trigger.value.empty()) throw std::invalid_argument("grammar_triggers: a word is empty");
                 words_.push_back(trigger.value);
@@ -96,9 +107,7 @@ TriggerWatch::TriggerWatch(const std::vector<GrammarTrigger>& triggers) : window
                 patterns_.push_back(compile(trigger));
                 window_bytes_ = std::max(window_bytes_, pattern_window_bytes);
                 break;
-            case GrammarTrigger::Kind::pattern_full:
-                full_patterns_.push_back(compile(trigger));
-                break;
+            case GrammarTrigger::Kind::pattern_full: full_patterns_.push_back(compile(trigger)); break;
         }
     }
 }

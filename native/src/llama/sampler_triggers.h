@@ -1,5 +1,5 @@
-// Where a generated text calls for its grammar (10 §23.2). Knows nothing of libllama: its own search for triggers
-// reads the whole text again for each token and recurses with the text's length.
+// Where a generated text calls for its grammar (10 §23.2). Knows nothing of libllama: its own search for
+// triggers reads the whole text again for each token and recurses with the text's length.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace paddock {
 
-/// The part of the text that the grammar is about: the newest tokens, without the first bytes of the first one.
+/// The part of the text that the grammar is about: the newest tokens, without the first bytes of the first
+/// one.
 struct TriggeredText {
     std::vector<Token> tokens;
     std::size_t n_bytes_skipped = 0;

@@ -1,0 +1,198 @@
+"""A chat body becomes tasks of the engine; what its flavours share of one request (12 §8.2).
+
+Called by chat_completion, responses and anthropic, whose bodies are chat bodies by then.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from framework.chat.deltas import Delta, ReplyDeltas
+from framework.chat.formats import ReadOptions
+from framework.chat.reply import ParsedReply, ToolCall, parse_reply, read_options
+from framework.nativeserver import driver
+from framework.nativeserver.chat_request import ChatPrepared, prepare
+from framework.nativeserver.completion_ids import new_completion_id
+from framework.nativeserver.core import Result
+from framework.nativeserver.errors import ApiError
+from framework.nativeserver.events import Flavour
+from framework.nativeserver.fields import (
+    RequestFields,
+    asked_speculation,
+    read_generation_off_loop,
+    read_request,
+)
+from framework.nativeserver.oai_completion import now_s
+from framework.nativeserver.off_loop import LARGE, off_loop_if
+from framework.nativeserver.prompt_input import tokenize_text
+from framework.nativeserver.services import Services
+from framework.nativeserver.tool_ids import new_call_id
+from framework.nativeserver.transport import read_text
+
+
+@dataclass(frozen=True)
+class ChatRun:
+    """One chat request on its way."""
+
+    services: Services
+    prepared: ChatPrepared
+    params: Any
+    """GenerationParams."""
+    wishes: RequestFields
+    completion_id: str
+    created: int
+    """Unix seconds."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    speculation: tuple[str, ...] = ()
+    prompt_text: str = field(default="", repr=False)
+    """As the engine reads it; for `verbose` alone."""
+
+    @property
+    def read_options(self) -> ReadOptions:
+        """How its replies are read."""
+        return read_options(
+            parse_tools=self.prepared.parse_tools,
+            reasoning_format=self.prepared.reasoning_format,
+            starts_in_reasoning=self.prepared.starts_in_reasoning,
+            tools=self.tools,
+        )
+
+    def reply_of(self, final: Result) -> ParsedReply:
+        """The whole reply of a choice that was not streamed; every call has an id."""
+        options = self.read_options
+        reply = parse_reply(
+            read_text(final.text),
+            self.prepared.format,
+            parse_tools=options.parse_tools,
+            reasoning_format=self.prepared.reasoning_format,
+            starts_in_reasoning=options.starts_in_reasoning,
+            tools=options.tools,
+        )
+        calls = tuple(
+            ToolCall(call.name, call.arguments, call.call_id or self.new_call_id())
+            for call in reply.tool_calls
+        )
+        return ParsedReply(reply.content, reply.reasoning, calls)
+
+    def new_call_id(self) -> str:
+        """In the form that the model's template takes."""
+        return new_call_id(self.prepared.format.call_id_length)
+
+
+class ReplyStream:
+    """The reply of one choice as it arrives."""
+
+    def __init__(self, run: ChatRun) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._deltas = ReplyDeltas(run.prepared.format, run.read_options)
+        self._run = run
+        self._call_ids: list[str] = []
+
+    def feed(self, result: Result) -> list[Delta]:
+        """What a partial brought, or the final; every call has an id."""
+        is_last = result.kind != "partial"
+        deltas = self._deltas.feed(self._decoder.decode(result.text, final=is_last))
+        if is_last:
+            deltas += self._deltas.finish()
+        for delta in deltas:
+            if delta.call_name:
+                self._call_ids.append(delta.call_id or self._run.new_call_id())
+        return deltas
+
+    def call_id(self, delta: Delta) -> str:
+        """The id of the call that a delta is about."""
+        return self._call_ids[delta.call_index]
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call has begun."""
+        return bool(self._call_ids)
+
+    def so_far(self) -> ParsedReply:
+        """Everything that was told, with the same ids."""
+        reply = self._deltas.so_far()
+        calls = (
+            ToolCall(call.name, call.arguments, call_id)
+            for call, call_id in zip(reply.tool_calls, self._call_ids, strict=True)
+        )
+        return ParsedReply(reply.content, reply.reasoning, tuple(calls))
+
+
+def finish_reason(stop: str, *, has_calls: bool) -> str:
+    """Why a choice ended, in OpenAI's words (12 §8.5)."""
+    if stop not in ("word", "eos"):
+        return "length"
+    return "tool_calls" if has_calls else "stop"
+
+
+async def run_chat(
+    request: Request,
+    services: Services,
+    body: Mapping[str, Any],
+    make_flavour: Callable[[ChatRun], Flavour],
+    *,
+    one_choice: bool = False,
+) -> Response:
+    """The answer to a chat body. Raises ApiError for what is wrong with it.
+
+    `one_choice`: the flavour has no form for several.
+    """
+    await services.bridge.ready_or_wake()
+    is_large = _size(body) > LARGE
+    prepared = await off_loop_if(is_large, prepare, body, services)
+    wishes = read_request(prepared.fields, services)
+    if one_choice and wishes.n_choices != 1:
+        raise ApiError("invalid_request", "Field 'n': this interface has one choice only")
+    params = await read_generation_off_loop(prepared.fields, services)
+    prepared.apply(params)
+    tokens = await tokenize_text(prepared.prompt, services.bridge, add_special=True, parse_special=True)
+    run = ChatRun(
+        services,
+        prepared,
+        params,
+        wishes,
+        new_completion_id(),
+        now_s(),
+        tools=_tools(body),
+        speculation=asked_speculation(body) or services.options.speculation_types,
+        prompt_text=read_text(services.bridge.detokenize(tokens)) if wishes.verbose else "",
+    )
+    return await driver.run(
+        request,
+        services,
+        inputs=[tokens],
+        params=params,
+        flavour=make_flavour(run),
+        n_choices=wishes.n_choices,
+        completion_id=run.completion_id,
+        stream=params.stream,
+        id_slot=wishes.id_slot,
+        ping_interval_s=wishes.ping_interval_s,
+    )
+
+
+def _tools(body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The functions, which `prepare` has checked."""
+    return tuple(body.get("tools") or ())
+
+
+def _size(value: Any) -> int:
+    """Characters of the texts in a body; it does not look further once that is large."""
+    waiting, size = [value], 0
+    while waiting and size <= LARGE:
+        value = waiting.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, Mapping):
+            size += len(value)
+            waiting += value.values()
+        elif isinstance(value, list):
+            size += len(value)
+            waiting += value
+    return size

@@ -1,0 +1,144 @@
+"""Request fields that limit what may be generated: grammars, stop strings, reasoning budgets (12 §5.1, §5.3).
+
+Called by nativeserver.fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from framework.chat.json_schema import SchemaError, schema_to_gbnf
+from framework.nativeserver.errors import ApiError
+from framework.nativeserver.field_table import INT32_MAX, Field, fault, lookup, read_field, wrong_type
+
+MAX_STOP_BYTES = 2**20
+"""Of all stop strings together; every token is compared with each of them."""
+MAX_STOP_STRINGS = 16_384
+MAX_TRIGGERS = 1024
+MAX_TAGS = 64
+TRIGGER_KINDS = ("token", "word", "pattern", "pattern_full")
+"""In the order of the numbers that stand for them."""
+
+REASONING_FIELDS: tuple[Field, ...] = (
+    Field(("reasoning_budget_tokens",), "integer", "budget_tokens", -1, INT32_MAX),
+    Field(("reasoning_budget_message",), "string", "message"),
+    Field(("reasoning_budget_start_tag",), "string", "start_tag"),
+    Field(("reasoning_control",), "boolean", "controllable"),
+    Field(("reasoning_format",), "string"),
+)
+Tokenize = Callable[[str], list[int]]
+
+
+def read_constraints(
+    sampling: Any, body: Mapping[str, Any], defaults: Mapping[str, Any], module: Any, tokenize: Tokenize
+) -> None:
+    """Sets grammar, triggers, preserved tokens and reasoning budget of SamplingParams. Raises ApiError.
+
+    `tokenize` reads the texts of special tokens as those tokens.
+    """
+    if (grammar := read_grammar(body, defaults)) is not None:
+        sampling.grammar = grammar
+    lazy = read_field(Field(("grammar_lazy",), "boolean"), body, defaults)
+    if lazy is not None:
+        sampling.grammar_lazy = lazy
+    if (found := lookup(body, ("preserved_tokens",))) is not None:
+        sampling.preserved_tokens = preserved_tokens(found[1], tokenize)
+    if (found := lookup(body, ("grammar_triggers",))) is not None:
+        preserved = frozenset(sampling.preserved_tokens)
+        sampling.grammar_triggers = triggers(found[1], module.GrammarTrigger, preserved, tokenize)
+    if lazy and not sampling.grammar_triggers:
+        raise fault("grammar_lazy", "needs grammar_triggers that say when the grammar begins")
+    _read_reasoning(sampling.reasoning, body, defaults)
+
+
+def read_grammar(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
+    """The grammar of the body, of its JSON schema, or the server's; None: none of them."""
+    for source in (body, defaults):
+        grammar = read_field(Field(("grammar",), "string"), source, {})
+        schema = source.get("json_schema")
+        if grammar and schema is not None:
+            raise ApiError("invalid_request", "Either 'grammar' or 'json_schema' can be used, not both")
+        if schema is not None:
+            try:
+                return schema_to_gbnf(schema)
+            except SchemaError as error:
+                raise fault("json_schema", str(error)) from error
+        if grammar:
+            return str(grammar)
+    return None
+
+
+def stop_strings(value: Any) -> list[str]:
+    """One text or a list of them; empty ones say nothing and are left out."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, Sequence):
+        raise wrong_type("stop", "string or array", value)
+    for word in words:
+        if not isinstance(word, str):
+            raise wrong_type("stop", "array of strings", word)
+    if len(words) > MAX_STOP_STRINGS:
+        raise fault("stop", f"{len(words)} strings; at most {MAX_STOP_STRINGS} are allowed")
+    n_bytes = sum(len(word.encode()) for word in words)
+    if n_bytes > MAX_STOP_BYTES:
+        raise fault("stop", f"{n_bytes} bytes; all strings together may have at most {MAX_STOP_BYTES}")
+    return [word for word in words if word]
+
+
+def preserved_tokens(value: Any, tokenize: Tokenize) -> list[int]:
+    """Ids of the texts that are one token; others can't be shown specially and are left out."""
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise fault("preserved_tokens", "must be an array of strings")
+    if len(value) > MAX_TRIGGERS:
+        raise fault("preserved_tokens", f"{len(value)} strings; at most {MAX_TRIGGERS} are allowed")
+    found = [tokenize(text) for text in value]
+    return [tokens[0] for tokens in found if len(tokens) == 1]
+
+
+def triggers(value: Any, trigger: Any, preserved: frozenset[int], tokenize: Tokenize) -> list[Any]:
+    """What starts a lazy grammar: objects {`type`, `value`, `token`}.
+
+    `type` is 0 for a token, 1 for a word, 2 for a pattern, 3 for a pattern that fits the whole text. A word
+    that is one token is watched for as that token, which has to be a preserved one: otherwise its text would
+    never be seen.
+    """
+    if not isinstance(value, list | tuple):
+        raise wrong_type("grammar_triggers", "array", value)
+    if len(value) > MAX_TRIGGERS:
+        raise fault("grammar_triggers", f"{len(value)} entries; at most {MAX_TRIGGERS} are allowed")
+    return [_trigger(entry, trigger, preserved, tokenize) for entry in value]
+
+
+def _trigger(entry: Any, trigger: Any, preserved: frozenset[int], tokenize: Tokenize) -> Any:
+    name = "grammar_triggers"
+    if not isinstance(entry, Mapping):
+        raise wrong_type(name, "array of objects", entry)
+    number, text, token = entry.get("type"), entry.get("value", ""), entry.get("token")
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(TRIGGER_KINDS):
+        raise fault(name, "'type' must be 0 (token), 1 (word), 2 (pattern) or 3 (whole pattern)")
+    if not isinstance(text, str):
+        raise fault(name, "'value' must be a string")
+    kind = TRIGGER_KINDS[number]
+    if kind == "token":
+        if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token <= INT32_MAX:
+            raise fault(name, "'token' must be a token id")
+        return trigger(kind=kind, value=text, token=token)
+    if kind == "word" and len(tokens := tokenize(text)) == 1:
+        if tokens[0] not in preserved:
+            raise fault(name, f"the word {text!r} is one token and has to be one of preserved_tokens")
+        return trigger(kind="token", value=text, token=tokens[0])
+    return trigger(kind=kind, value=text)
+
+
+def _read_reasoning(reasoning: Any, body: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    for field in REASONING_FIELDS:
+        value = read_field(field, body, defaults)
+        if value is not None and field.target is not None:
+            setattr(reasoning, field.target, value)
+    if (found := lookup(body, ("reasoning_budget_end_tags",))) is not None:
+        tags = [found[1]] if isinstance(found[1], str) else found[1]
+        if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
+            raise fault("reasoning_budget_end_tags", "must be a string or an array of strings")
+        if len(tags) > MAX_TAGS:
+            raise fault("reasoning_budget_end_tags", f"{len(tags)} tags; at most {MAX_TAGS} are allowed")
+        reasoning.end_tags = [tag for tag in tags if tag]

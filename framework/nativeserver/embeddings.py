@@ -1,0 +1,122 @@
+"""`/embeddings` and `/v1/embeddings` (12 §12)."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from framework.nativeserver.core import Result
+from framework.nativeserver.driver import collect
+from framework.nativeserver.errors import ApiError
+from framework.nativeserver.field_table import INT32_MAX, Field, fault, read_field
+from framework.nativeserver.pooled_tasks import MAX_INPUTS, POOLING_NONE, pooled_tasks, prompt_usage
+from framework.nativeserver.prompt_input import read_inputs
+from framework.nativeserver.services import Services, services_of
+from framework.nativeserver.transport import JsonResponse, read_json
+
+log = logging.getLogger(__name__)
+
+EUCLIDEAN = 2
+ENCODINGS = ("float", "base64")
+_NORMALIZE = Field(("embd_normalize",), "integer", low=-1, high=INT32_MAX)
+
+
+async def native_endpoint(request: Request) -> Response:
+    """POST `/embedding`, `/embeddings`."""
+    return await _answer(request, is_native=True)
+
+
+async def oai_endpoint(request: Request) -> Response:
+    """POST `/v1/embeddings`."""
+    return await _answer(request, is_native=False)
+
+
+async def _answer(request: Request, *, is_native: bool) -> Response:
+    services = services_of(request)
+    if not services.options.embeddings:
+        raise ApiError(
+            "not_supported", "This server does not support embeddings. Start it with `--embeddings`"
+        )
+    body = await read_json(request)
+    await services.bridge.ready_or_wake()
+    pooling = services.bridge.facts.pooling
+    if pooling == POOLING_NONE and not is_native:
+        raise ApiError(
+            "invalid_request",
+            "Pooling type 'none' is not OAI compatible. Please use a different pooling type, or /embeddings",
+        )
+    name = embedding_input(body)
+    encoding = read_encoding(body)
+    inputs = await read_inputs(body[name], services.bridge, name=name, most=MAX_INPUTS)
+    if not all(inputs):
+        raise ApiError("invalid_request", "Input content cannot be empty")
+    tasks = pooled_tasks(services, "embedding", inputs, embd_normalize=read_normalize(body, pooling))
+    results = await collect(request, services, tasks)
+    if is_native or name == "content":
+        return JsonResponse(native_shape(results))
+    return JsonResponse(oai_shape(results, inputs, services, encoding))
+
+
+def embedding_input(body: Mapping[str, Any]) -> str:
+    """The field with the inputs: `input`, or `content`, which makes the answer a native one."""
+    for name in ("input", "content"):
+        if body.get(name) is not None:
+            return name
+    raise ApiError("invalid_request", '"input" or "content" must be provided')
+
+
+def read_encoding(body: Mapping[str, Any]) -> str:
+    """How vectors are written."""
+    encoding = body.get("encoding_format")
+    if encoding is None:
+        return "float"
+    if encoding not in ENCODINGS:
+        raise fault("encoding_format", "must be 'float' or 'base64'")
+    return str(encoding)
+
+
+def read_normalize(body: Mapping[str, Any], pooling: int) -> int:
+    """The norm that vectors are divided by; without pooling they are left as they are."""
+    value = read_field(_NORMALIZE, body, {})
+    if value is not None and pooling == POOLING_NONE and value != EUCLIDEAN:
+        log.info("embd_normalize is ignored: vectors are not normalised with pooling none")
+    return EUCLIDEAN if value is None else int(value)
+
+
+def native_shape(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Every vector of every input: several with pooling none."""
+    return [
+        {"index": result.index, "embedding": [list(vector) for vector in result.embeddings]}
+        for result in results
+    ]
+
+
+def oai_shape(
+    results: Sequence[Result], inputs: Sequence[Sequence[int]], services: Services, encoding: str
+) -> dict[str, Any]:
+    """One vector for each input."""
+    return {
+        "model": services.model_name,
+        "object": "list",
+        "usage": prompt_usage(inputs),
+        "data": [_entry(result, encoding) for result in results],
+    }
+
+
+def _entry(result: Result, encoding: str) -> dict[str, Any]:
+    vector = list(result.embeddings[0])
+    if encoding == "base64":
+        packed = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+        return {
+            "embedding": packed,
+            "index": result.index,
+            "object": "embedding",
+            "encoding_format": "base64",
+        }
+    return {"embedding": vector, "index": result.index, "object": "embedding"}

@@ -1,0 +1,31 @@
+"""What embeddings and rerank share: tasks that give back numbers instead of text (12 §12-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from framework.nativeserver.core import Task
+from framework.nativeserver.services import Services
+
+POOLING_NONE, POOLING_RANK = 0, 4
+"""As libllama numbers them."""
+MAX_INPUTS = 8192
+"""Of one request."""
+
+
+def pooled_tasks(
+    services: Services, kind: str, inputs: Sequence[list[int]], *, embd_normalize: int = 2
+) -> list[Task]:
+    """One task for each input."""
+    tasks = []
+    for index, tokens in enumerate(inputs):
+        task = services.bridge.new_task()
+        task.kind, task.index, task.tokens, task.embd_normalize = kind, index, tokens, embd_normalize
+        tasks.append(task)
+    return tasks
+
+
+def prompt_usage(inputs: Sequence[Sequence[int]]) -> dict[str, int]:
+    """`usage` of a request that generates nothing."""
+    n_tokens = sum(map(len, inputs))
+    return {"prompt_tokens": n_tokens, "total_tokens": n_tokens}

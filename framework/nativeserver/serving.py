@@ -1,0 +1,168 @@
+"""The life of a server: listen, load meanwhile, answer, end in order (12 §1.3-1.5). Called by process.
+
+A signal ends it with status 0 within 5 s, at whatever it is; a second one ends it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from framework.chat.template_limits import TemplateError
+from framework.nativeserver.app import loaded, make_app
+from framework.nativeserver.bind import Listening
+from framework.nativeserver.bridge import FAILED, EngineBridge
+from framework.nativeserver.core import Engine
+from framework.nativeserver.engine_params import engine_params
+from framework.nativeserver.http_server import HttpServer
+from framework.nativeserver.settings import Settings
+from framework.values.process import INTERRUPTED
+
+log = logging.getLogger(__name__)
+
+CoreLoader = Callable[[], Any]
+"""Imports the compiled core."""
+
+OK, BROKEN, DEVICE_GONE = 0, 1, 3
+CANCELLED = "cancelled"
+ENGINE_END_MS = 3000
+LOADER_END_S = 1.0
+# Of the 5 s that an end may take; whatever still runs then holds nothing that is worth waiting for.
+LAST_RESORT_S = 4.5
+STATE_EVERY_S = 0.2
+TEMPLATE_HINTS = "; start with --no-jinja, or choose a built-in template such as --chat-template chatml"
+NO_MEDIA = "this build has no media support; start without --mmproj"
+
+
+class LoadFailed(Exception):
+    """A stage of loading failed; `code` is its code string (10 §3, table)."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def last_line(self) -> str:
+        """What the manager classifies by (10 §3.11)."""
+        return f"error: load failed [{self.code}]: {self}"
+
+
+async def serve(settings: Settings, listening: Listening, load_core: CoreLoader) -> int:
+    """Serve until a signal or a failure; the exit status. Raises LoadFailed."""
+    stop = asyncio.Event()
+    with _signals(stop):
+        try:
+            module = await asyncio.to_thread(load_core)
+        except ImportError as error:
+            raise LoadFailed("library", f"the compiled core cannot be used: {error}") from error
+        module.set_log_verbosity(0 if settings.log.disabled else settings.options.verbosity)
+        engine: Engine = module.Engine(engine_params(module, settings.options.engine))
+        async with EngineBridge(engine, module) as bridge:
+            return await _Server(settings, listening, bridge).run(stop)
+
+
+class _Server:
+    def __init__(self, settings: Settings, listening: Listening, bridge: EngineBridge) -> None:
+        self._settings = settings
+        self._listening = listening
+        self._bridge = bridge
+        self._app = make_app(settings.options, bridge)
+        self._http = HttpServer(self._app, settings.options)
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """From listening to the end."""
+        http = asyncio.create_task(self._http.serve(sockets=[self._listening.socket]))
+        log.info("server is listening on %s", self._listening.url)
+        life = asyncio.create_task(self._live())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({http, life, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if stop.is_set():
+            log.info("ending on a signal")
+            status = OK
+        elif http.done():
+            log.error("the HTTP server has ended by itself", exc_info=http.exception())
+            status = BROKEN
+        else:
+            status = BROKEN if life.exception() is not None else life.result()
+        await self._end(status, http, life)
+        # A load that the end broke off has failed as well, and nobody asks for the reason.
+        failure = life.exception()
+        if status == BROKEN and failure is not None:
+            raise failure
+        return status
+
+    async def _live(self) -> int:
+        """Load, then watch the engine until it fails or the server ends. Raises LoadFailed."""
+        await asyncio.to_thread(self._load)
+        log.info("model loaded")
+        while self._bridge.state != FAILED:
+            if self._http.should_exit:
+                return OK
+            await asyncio.sleep(STATE_EVERY_S)
+        log.error("the device has failed, and the engine with it; the process ends")
+        return DEVICE_GONE
+
+    def _load(self) -> None:
+        """On a thread of its own, for as long as it takes. Raises LoadFailed."""
+        if self._settings.projector is not None:
+            raise LoadFailed("mmproj", f"{NO_MEDIA} '{self._settings.projector}'")
+        engine, module = self._bridge.engine, self._bridge.module
+        log.info("loading model '%s'", self._settings.options.engine["model_path"])
+        try:
+            engine.load()
+        except module.LoadError as error:
+            raise LoadFailed(error.code, str(error)) from error
+        try:
+            loaded(self._app)
+        except TemplateError as error:
+            raise LoadFailed("template", f"{error}{TEMPLATE_HINTS}") from error
+        engine.start()
+
+    async def _end(self, status: int, http: asyncio.Task[None], life: asyncio.Task[int]) -> None:
+        """Stop accepting, end streams and engine; both at once, since streams end with their tasks."""
+        _arm_last_resort(status)
+        self._http.should_exit = True
+        has_ended, _ = await asyncio.gather(
+            asyncio.to_thread(self._bridge.engine.shutdown, ENGINE_END_MS), http, return_exceptions=True
+        )
+        _, running = await asyncio.wait({life}, timeout=LOADER_END_S)
+        if has_ended is not True or running:
+            # Whoever frees the engine would wait for what still uses it.
+            log.warning("the engine is still at work; the process ends without it")
+            sys.stderr.flush()
+            os._exit(status)
+
+
+def _arm_last_resort(status: int) -> None:
+    """A thread, since the event loop may be what hangs."""
+    timer = threading.Timer(LAST_RESORT_S, os._exit, (status,))
+    timer.daemon = True
+    timer.start()
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if stop.is_set():
+            os._exit(INTERRUPTED)
+        stop.set()
+
+    loop.add_signal_handler(signal.SIGINT, end)
+    loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        # What is left is the end of the process, which a signal need not hasten.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,163 @@
+"""What replies of many models say, however they arrive and however broken they are."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framework.chat.deltas import ReplyDeltas
+from framework.chat.formats import CONTENT_ONLY, detect_format
+from framework.chat.partial_json import object_of
+from framework.chat.reply import ParsedReply, parse_reply
+from tests.chat.reply_samples import SAMPLES, TOOLS, Sample
+
+MARKS = sorted(
+    {
+        piece
+        for sample in SAMPLES.values()
+        for piece in (*sample.template.split(), sample.text[:9], sample.text[-9:])
+    }
+)
+BROKEN = st.lists(
+    st.one_of(
+        st.sampled_from(MARKS),
+        st.sampled_from(
+            ['{"name": "f", "arguments": ', "{", "}", "[", '"', "\\", "f", "\n", " ", "</think>"]
+        ),
+        st.text(max_size=5),
+    ),
+    max_size=12,
+).map("".join)
+
+
+def read(sample: Sample, text: str, *, is_partial: bool = False) -> ParsedReply:
+    return parse_reply(
+        text,
+        sample.form,
+        is_partial=is_partial,
+        parse_tools=True,
+        starts_in_reasoning=sample.starts_in_reasoning,
+        tools=TOOLS,
+    )
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_reply_is_taken_apart(name: str) -> None:
+    sample = SAMPLES[name]
+    reply = read(sample, sample.text)
+    assert sample.form.name == sample.format
+    assert (reply.content, reply.reasoning) == (sample.content, sample.reasoning)
+    assert tuple((call.name, call.arguments) for call in reply.tool_calls) == sample.calls
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_part_of_a_reply_is_the_beginning_of_what_it_says(name: str) -> None:
+    sample = SAMPLES[name]
+    whole = read(sample, sample.text)
+    for size in range(len(sample.text)):
+        part = read(sample, sample.text[:size], is_partial=True)
+        assert whole.content.startswith(part.content)
+        assert whole.reasoning.startswith(part.reasoning)
+        for ours, theirs in zip(part.tool_calls, whole.tool_calls, strict=False):
+            assert ours.name == theirs.name
+            assert theirs.arguments.startswith(ours.arguments)
+        assert len(part.tool_calls) <= len(whole.tool_calls)
+
+
+@given(name=st.sampled_from(sorted(SAMPLES)), cuts=st.sets(st.integers(0, 300)), broken=BROKEN)
+def test_pieces_say_what_the_whole_says(name: str, cuts: set[int], broken: str) -> None:
+    sample = SAMPLES[name]
+    for text in (sample.text, broken, sample.text[: len(broken)] + broken):
+        deltas = ReplyDeltas(sample.form, sample.options)
+        places = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+        told = []
+        for start, end in pairwise(places):
+            told += deltas.feed(text[start:end])
+        told += deltas.finish()
+        whole = read(sample, text)
+        assert deltas.so_far() == whole
+        assert "".join(delta.content for delta in told) == whole.content
+        assert "".join(delta.reasoning for delta in told) == whole.reasoning
+        assert [delta.call_name for delta in told if delta.call_name] == [
+            call.name for call in whole.tool_calls
+        ]
+        for index, call in enumerate(whole.tool_calls):
+            pieces = [delta.arguments for delta in told if delta.call_index == index]
+            assert "".join(pieces) == call.arguments
+
+
+@pytest.mark.parametrize("format_name", ["none", "auto", "deepseek", "deepseek-legacy"])
+def test_only_the_format_none_leaves_reasoning_in_the_content(format_name: str) -> None:
+    text = "<think>\nfoo\n</think>\n\n bar"
+    reply = parse_reply(text, detect_format("</think>"), reasoning_format=format_name)
+    split = ParsedReply(" bar", "foo\n", ())
+    assert reply == (ParsedReply(text, "", ()) if format_name == "none" else split)
+
+
+def test_calls_are_text_when_nobody_asked_for_them() -> None:
+    sample = SAMPLES["hermes"]
+    assert parse_reply(sample.text, sample.form).content == sample.text
+
+
+def test_a_format_of_content_changes_nothing() -> None:
+    assert parse_reply("\n <think> {\n", CONTENT_ONLY, parse_tools=True).content == "\n <think> {\n"
+
+
+@pytest.mark.parametrize("name", ["hermes", "llama", "harmony-call", "qwen3-coder", "mistral"])
+@pytest.mark.parametrize("piece", ["word <to ", '{"', " ", "<tool_call>", "[[", '\\"'])
+def test_the_cost_of_a_reply_is_that_of_its_length(name: str, piece: str) -> None:
+    def seconds(count: int, opening: str = "") -> float:
+        deltas = ReplyDeltas(SAMPLES[name].form, SAMPLES[name].options)
+        deltas.feed(opening)
+        begun = time.process_time()
+        for _ in range(count):
+            deltas.feed(piece)
+        deltas.finish()
+        return time.process_time() - begun
+
+    # 20 000 pieces of a reply that is looked at anew each time would take minutes.
+    assert seconds(20_000) < 5
+    assert seconds(20_000, '<tool_call>{"name": "f", "arguments": {"a": "') < 5
+
+
+def test_deep_nesting_is_just_text_of_arguments() -> None:
+    nested = "[" * 100_000
+    reply = read(SAMPLES["hermes"], f'<tool_call>{{"name": "f", "arguments": {{"a": {nested}')
+    assert reply.tool_calls[0].arguments == f'{{"a": {nested}'
+    assert object_of(reply.tool_calls[0].arguments) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": [1, {"b": "x', {"a": [1, {"b": "x"}]}),
+        ('{"a": 1, "b', {"a": 1}),
+        ('{"a": 1, "b": ', {"a": 1}),
+        ('{"a": "x\\', {"a": "x"}),
+        ('{"a": "x\\u00', {"a": "x"}),
+        ("[1]", {}),
+        ("nonsense", {}),
+        ("", {}),
+    ],
+)
+def test_a_cut_object_is_closed(text: str, found: dict[str, object]) -> None:
+    assert object_of(text) == found
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_every_beginning_of_an_object_gives_an_object(value: object) -> None:
+    text = json.dumps({"a": value})
+    assert object_of(text) == {"a": value}
+    for size in range(len(text)):
+        assert isinstance(object_of(text[:size]), dict)

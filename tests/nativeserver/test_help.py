@@ -1,0 +1,102 @@
+"""What `--help` and `--version` say, as the manager's own reader understands it (12 §1.1-1.2, 06 §4)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from framework.engines.help_text import parse_help
+from framework.nativeserver.flag_reference import reference_table
+from framework.nativeserver.flags.table import SECTIONS
+from framework.nativeserver.help_text import help_text, version_text
+from framework.values.engine import Capabilities
+
+LISTED = [flag for section in SECTIONS for flag in section.flags]
+
+
+@pytest.fixture(scope="module")
+def caps() -> Capabilities:
+    return parse_help(help_text(), exit_code=0, version_text=version_text())
+
+
+def test_a_probe_of_it_is_conclusive_and_knows_the_version(caps: Capabilities) -> None:
+    assert caps.conclusive
+    assert not caps.is_partial
+    assert caps.version != "unknown"
+    assert caps.build.endswith("-native")
+
+
+def test_every_listed_flag_is_found_with_the_right_kind(caps: Capabilities) -> None:
+    real = [flag for flag in LISTED if flag.role != "removed"]
+    spellings = {spelling for flag in real for spelling in flag.spellings}
+    assert caps.flags | caps.short_flags == spellings
+    assert caps.switches == {s for flag in real if flag.value is None for s in flag.spellings}
+
+
+def test_nothing_is_drafted_so_that_no_type_and_no_knob_is_offered(caps: Capabilities) -> None:
+    assert caps.spec_types == ()
+    assert (caps.mtp_token, caps.ngram_flavour, caps.depth_flag, caps.drafter_flag) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert not caps.has("--spec-default")
+    assert caps.has("--spec-type")
+
+
+def test_removed_flags_are_stubs_with_their_replacement(caps: Capabilities) -> None:
+    assert caps.removed["--draft-max"] == "use --spec-draft-n-max or --spec-ngram-mod-n-max"
+    assert "--draft-max" not in caps.flags
+
+
+def test_what_is_refused_is_not_offered(caps: Capabilities) -> None:
+    assert not caps.has("--rpc")
+    assert not caps.has("--hf-repo")
+
+
+def test_switches_that_depend_on_the_build_are_there(caps: Capabilities) -> None:
+    for flag in (
+        "--kv-unified",
+        "--fit-ctx",
+        "--fit-target",
+        "--cache-ram",
+        "--ctx-checkpoints",
+        "--metrics",
+    ):
+        assert caps.has(flag), flag
+    assert caps.adapter_form == "colon"
+    assert caps.trace_level == 4
+
+
+def test_lines_are_narrow_and_have_no_trailing_blanks() -> None:
+    for line in help_text().splitlines():
+        assert len(line) <= 110 or line.startswith("-"), line
+        assert line == line.rstrip()
+
+
+def test_the_reference_names_every_listed_flag() -> None:
+    table = reference_table()
+    assert not [flag.names[0] for flag in LISTED if f"`{flag.names[0]}" not in table]
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_the_answer_comes_within_a_second_without_core_and_http_server(argument: str) -> None:
+    heavy = "paddock_native starlette uvicorn jinja2 pydantic"
+    code = (
+        "import sys; from framework.nativeserver.process import run; status = run(sys.argv[1:], {});"
+        f" sys.exit(status or ' '.join(m for m in '{heavy}'.split() if m in sys.modules) or 0)"
+    )
+    times = []
+    for _ in range(3):  # on a machine that does other things too
+        begin = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", code, argument], capture_output=True, text=True, check=False
+        )
+        times.append(time.monotonic() - begin)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
+    assert min(times) < 1.0

@@ -1,0 +1,83 @@
+"""The life of the process over the real core and a real model (12 §1.3-1.7)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.engine_pair import native_line, running_server
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
+
+ARGUMENTS = ("-c", "1024", "-np", "2", "-t", "2")
+
+
+def failed_start(*arguments: str) -> tuple[int, str]:
+    """Exit status and last line."""
+    line, environment = native_line()
+    done = subprocess.run(
+        [*line, "--port", "0", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr.splitlines()[-1]
+
+
+def test_a_missing_file_is_named_in_the_last_line() -> None:
+    status, last = failed_start("-m", "/no/such.gguf")
+    assert status == 1
+    assert last.startswith("error: load failed [model-open]: ")
+    assert "/no/such.gguf" in last
+
+
+def test_a_device_that_is_not_there_fails_the_load(smollm2: Path) -> None:
+    status, last = failed_start("-m", str(smollm2), "--device", "Foo0")
+    assert status == 1
+    assert last.startswith("error: load failed [params]: ")
+    assert "Foo0" in last
+
+
+def test_a_signal_ends_a_stream_with_an_error_and_the_process_with_0(smollm2: Path, tmp_path: Path) -> None:
+    with running_server(native_line(), smollm2, tmp_path / "log", *ARGUMENTS) as server:
+        assert "server is listening on http://127.0.0.1:" in server.log.read_text()
+        assert "model loaded" in server.log.read_text()
+        body = {"prompt": "Once upon a time", "n_predict": 400, "ignore_eos": True, "stream": True}
+        events = []
+        with httpx.stream("POST", f"{server.url}/completion", json=body, timeout=60) as answer:
+            for text in answer.iter_lines():
+                if not text.startswith("data: "):
+                    continue
+                events.append(json.loads(text.removeprefix("data: ")))
+                if len(events) == 3:
+                    begin = time.monotonic()
+                    server.process.terminate()
+        assert server.process.wait(10) == 0
+        assert time.monotonic() - begin < 5
+    assert events[-1]["error"]["type"] == "unavailable_error"
+    assert len(events) < 400
+
+
+def test_a_signal_ends_a_load(smollm2: Path) -> None:
+    line, environment = native_line()
+    with subprocess.Popen(
+        [*line, "--port", "0", "-m", str(smollm2)], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for text in process.stderr:
+            if "loading model" in text:
+                break
+        begin = time.monotonic()
+        process.terminate()
+        rest = process.stderr.read()
+        assert process.wait(10) == 0
+    assert time.monotonic() - begin < 5
+    assert "Traceback" not in rest
