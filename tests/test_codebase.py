@@ -43,6 +43,12 @@ UNITLESS: dict[str, str] = {
     "framework/hardware/nvml.py:utilisation": "share of the time in which a card works",
     "framework/values/device.py:utilisation": "share of the time in which a device works",
     "framework/values/pool.py:utilisation": "share of the time in which a device works",
+    "framework/nativeserver/core.py:probability": "from 0 to 1",
+    "framework/nativeserver/core.py:prompt_per_second": "tokens; the engine's own word",
+    "framework/nativeserver/core.py:predicted_per_second": "tokens; the engine's own word",
+    "framework/nativeserver/core.py:score": "of a reranker; higher is better",
+    "framework/nativeserver/field_table.py:low": "of whatever a field measures",
+    "framework/nativeserver/field_table.py:high": "of whatever a field measures",
     "framework/values/request.py:fill": "share of a device; the manifest's own word",
     "framework/manifest/schema_engines.py:min_head": "billions of parameters; the manifest's own word",
 }

@@ -34,14 +34,14 @@ class Budget:
 
     steps: int = MAX_STEPS
     chars: int = MAX_CHARS
-    ends_at: float = field(default_factory=lambda: time.monotonic() + MAX_SECONDS)
+    ends_s: float = field(default_factory=lambda: time.monotonic() + MAX_SECONDS)
 
     def step(self, chars: int = 0) -> None:
         """One pass or call that writes so much fixed text."""
         self.steps -= 1
         if self.steps < 0:
             raise TemplateError(f"the chat template takes more than {MAX_STEPS} steps")
-        if self.steps % 64 == 0 and time.monotonic() > self.ends_at:
+        if self.steps % 64 == 0 and time.monotonic() > self.ends_s:
             raise TemplateError(f"the chat template runs longer than {MAX_SECONDS:g} s")
         if chars:
             self.write(chars)

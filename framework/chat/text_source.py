@@ -110,6 +110,13 @@ class Source:
         self._text = text + self._text[self._at :]
         self._at = 0
 
+    def starts_with(self, mark: str) -> Steps[bool]:
+        """Whether blanks, or none, and then this text are next; nothing is taken."""
+        space = yield from self.space()
+        is_next = yield from self.literal(mark)
+        self.put_back(space + mark if is_next else space)
+        return is_next
+
     def literal(self, text: str) -> Steps[bool]:
         """Takes the text if it is next."""
         while not self._text.startswith(text, self._at):

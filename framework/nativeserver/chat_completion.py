@@ -159,7 +159,9 @@ class ChatFlavour:
                 n_choices=run.wishes.n_choices,
                 speculation=run.speculation,
             )
-            extras["__verbose"] = native.final(final, streamed=run.params.stream)
+            verbose = native.final(final, streamed=run.params.stream)
+            verbose["generation_settings"] |= run.chat_settings
+            extras["__verbose"] = verbose
         if run.wishes.engine_report:
             extras["engine_report"] = engine_report(final, run.speculation)
         return extras

@@ -63,6 +63,15 @@ class ChatRun:
             tools=self.tools,
         )
 
+    @property
+    def chat_settings(self) -> dict[str, str]:
+        """How replies are read, among the settings that `verbose` shows."""
+        return {
+            "chat_format": self.prepared.format.name,
+            "reasoning_format": self.prepared.reasoning_format,
+            "generation_prompt": self.prepared.generation_prompt,
+        }
+
     def reply_of(self, final: Result) -> ParsedReply:
         """The whole reply of a choice that was not streamed; every call has an id."""
         options = self.read_options

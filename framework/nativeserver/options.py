@@ -65,7 +65,7 @@ class ServerOptions:
     embeddings: bool = False
     reranking: bool = False
     request_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Defaults of request fields that the command line set, by the field's name (`temperature`, `n_predict`, ...)."""
+    """Defaults of request fields that the command line set, by the field's name (`temperature`, ...)."""
     chat: ChatOptions = ChatOptions()
     spm_infill: bool = False
     speculation_types: tuple[str, ...] = ()

@@ -236,6 +236,13 @@ SAMPLES: dict[str, Sample] = {
         reasoning="x",
         calls=(("f", '{"t": "abc", "a": 5}'), G0),
     ),
+    "mixed-up-tags": Sample(
+        "tools <tool_call>",
+        "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>"
+        '<tool_call>g</tool_call><tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>',
+        "Hermes 2 Pro",
+        calls=(F1, G0, F1),
+    ),
     "seed": Sample(
         "<seed:tool_call></seed:think>",
         "<seed:think>a</seed:think><seed:tool_call>\n<function=f>\n<parameter=t>abc</parameter>\n"

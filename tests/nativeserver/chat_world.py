@@ -41,11 +41,11 @@ TEMPLATE = r"""{%- if tools %}<tools>{{ tools | tojson }}</tools>
 <|im_start|>assistant
 {% endif %}"""
 URL = "http://engine"
-WEATHER = {
+WEATHER: dict[str, Any] = {
     "name": "get_weather",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
-TOOL = {"type": "function", "function": WEATHER}
+TOOL: Any = {"type": "function", "function": WEATHER}
 CALLING = (
     "<think>\nhmm\n</think>\n\nLet me see.\n<tool_call>\n"
     '{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'

@@ -15,7 +15,7 @@ from tests.nativeserver.generation_world import failure, partial
 
 PATH = "/v1/messages"
 ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
-TOOL = {"name": "get_weather", "description": "d", "input_schema": WEATHER["parameters"]}
+TOOL: Any = {"name": "get_weather", "description": "d", "input_schema": WEATHER["parameters"]}
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_why_a_message_ended(
     world: ChatWorld, stop: str, text: str, reason: str, word: str | None
 ) -> None:
     for stream in (False, True):
-        fields = {"stop": stop, "stopping_word": (word or "").encode()}
+        fields: dict[str, Any] = {"stop": stop, "stopping_word": (word or "").encode()}
         world.engine.results = (streamed if stream else whole)(text, **fields)
         answer = await world.post(PATH, {**ASK, "tools": [TOOL], "stream": stream})
         told = answer.events()[-2]["delta"] if stream else answer.json()

@@ -242,7 +242,7 @@ async def test_the_official_client_reads_a_reply(world: ChatWorld) -> None:
 
 async def test_the_official_client_reads_a_stream(world: ChatWorld) -> None:
     world.engine.results = streamed(CALLING)
-    tool = {**TOOL, "function": {**TOOL["function"], "strict": True}}  # type: ignore[dict-item]
+    tool: Any = {**TOOL, "function": {**TOOL["function"], "strict": True}}
     async with world.openai.chat.completions.stream(
         model="small", messages=[{"role": "user", "content": "hi"}], tools=[tool]
     ) as stream:

@@ -15,7 +15,8 @@ from tests.nativeserver.chat_world import CALLING, WEATHER, ChatWorld, chat_worl
 from tests.nativeserver.generation_world import failure, final, partial
 
 PATH = "/v1/responses"
-TOOL = {"type": "function", **WEATHER}
+TOOL: Any = {"type": "function", **WEATHER}
+STRICT_TOOL: Any = {**TOOL, "strict": True}
 CALL = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
 
 
@@ -222,16 +223,14 @@ async def test_images_and_further_choices_are_refused(world: ChatWorld) -> None:
 
 async def test_the_official_client_reads_a_response(world: ChatWorld) -> None:
     world.engine.results = whole(CALLING)
-    answer = await world.openai.responses.create(model="small", input="hi", tools=[{**TOOL, "strict": False}])
+    answer = await world.openai.responses.create(model="small", input="hi", tools=[TOOL])
     assert answer.output_text == "Let me see."
     assert [item.type for item in answer.output] == ["reasoning", "message", "function_call"]
 
 
 async def test_the_official_client_reads_a_stream(world: ChatWorld) -> None:
     world.engine.results = streamed(CALLING)
-    async with world.openai.responses.stream(
-        model="small", input="hi", tools=[{**TOOL, "strict": True}]
-    ) as stream:
+    async with world.openai.responses.stream(model="small", input="hi", tools=[STRICT_TOOL]) as stream:
         answer = await stream.get_final_response()
     assert answer.output_text == "Let me see."
     call = answer.output[2]

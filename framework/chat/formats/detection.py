@@ -10,6 +10,7 @@ from framework.chat.formats.functionary import FunctionaryFormat
 from framework.chat.formats.harmony import HarmonyFormat
 from framework.chat.formats.json_calls import JsonCalls
 from framework.chat.formats.named_calls import NamedCalls
+from framework.chat.formats.tagged_calls import FUNCTION_IN_TAG, JSON_IN_TAG, PAIRS_IN_TAG, TAG, TaggedCalls
 from framework.chat.formats.xml_calls import XmlCalls
 from framework.chat.reasoning import reasoning_tags
 
@@ -63,14 +64,6 @@ def _tagged(section: str, before: str, between: str, after: str, **details: obje
 
 
 _PARAMETERS = {"key": "<parameter=", "key_end": ">", "value_end": "</parameter>", "pads_values": True}
-_GLM = XmlCalls(
-    before="<tool_call>",
-    between="\n",
-    key="<arg_key>",
-    key_end="</arg_key>\n<arg_value>",
-    value_end="</arg_value>",
-    after="</tool_call>",
-)
 _INVOKE = {"key": '<parameter name="', "key_end": '">', "value_end": "</parameter>"}
 _MISTRAL = NamedCalls(
     before="[TOOL_CALLS]",
@@ -141,15 +134,15 @@ _ROWS: tuple[_Row, ...] = (
             ),
         ),
     ),
-    _Row(("<arg_key>",), ReplyFormat("GLM 4.5", calls=_GLM)),
+    _Row(("<arg_key>",), ReplyFormat("GLM 4.5", calls=TaggedCalls(PAIRS_IN_TAG))),
     _Row(
         ("<function=", "<parameter="),
         ReplyFormat(
             "Qwen3 Coder",
-            calls=_tagged("<tool_call>", "<function=", ">\n", "</function>", **_PARAMETERS),
+            calls=TaggedCalls(FUNCTION_IN_TAG),
         ),
     ),
-    _json("Hermes 2 Pro", "<tool_call>", "</tool_call>"),
+    _Row((TAG,), ReplyFormat("Hermes 2 Pro", calls=TaggedCalls(JSON_IN_TAG))),
     _Row(
         ("<function=",),
         ReplyFormat(

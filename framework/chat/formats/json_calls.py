@@ -103,9 +103,7 @@ class JsonCalls:
         return has_opener or not tools or _decoded(head["name"]) in {name_of(tool) for tool in tools}
 
     def _following(self, source: Source) -> Steps[re.Match[str] | None]:
-        space = yield from source.space()
-        has_more = (yield from source.next_char()) == ","
-        source.put_back(space)
+        has_more = yield from source.starts_with(",")
         return (yield from source.peek(self._next)) if has_more else None
 
     def _read_item(self, source: Source, sink: Sink, head: re.Match[str]) -> Steps[None]:

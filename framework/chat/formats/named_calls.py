@@ -81,9 +81,7 @@ class NamedCalls:
         return True
 
     def _following(self, source: Source) -> Steps[re.Match[str] | None]:
-        space = yield from source.space()
-        has_mark = yield from source.literal(self._first_mark)
-        source.put_back(space + self._first_mark if has_mark else space)
+        has_mark = yield from source.starts_with(self._first_mark)
         return (yield from source.peek(self._head)) if has_mark else None
 
     def grammar(self, rules: Rules, tools: Sequence[Tool], *, parallel: bool) -> str:

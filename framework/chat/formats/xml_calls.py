@@ -77,9 +77,7 @@ class XmlCalls:
             yield from source.skip()
             yield from source.literal(self.after)
             head = (
-                (yield from source.peek(self._head))
-                if (yield from self._is_next(source, self.before))
-                else None
+                (yield from source.peek(self._head)) if (yield from source.starts_with(self.before)) else None
             )
         if self.section_end:
             yield from source.skip()
@@ -88,7 +86,7 @@ class XmlCalls:
 
     def _read_arguments(self, source: Source, sink: Sink, properties: Mapping[str, Any]) -> Steps[None]:
         separator = "{"
-        while (yield from self._is_next(source, self.key)):
+        while (yield from source.starts_with(self.key)):
             found = yield from source.peek(self._key)
             if found is None:
                 break
@@ -114,12 +112,6 @@ class XmlCalls:
             emit(_json_or_text("".join(pieces)))
         source.take(len(end))
         return bool(end)
-
-    def _is_next(self, source: Source, mark: str) -> Steps[bool]:
-        space = yield from source.space()
-        is_next = yield from source.literal(mark)
-        source.put_back(space + mark if is_next else space)
-        return is_next
 
     def grammar(self, rules: Rules, tools: Sequence[Tool], *, parallel: bool) -> str:
         """See CallSyntax."""

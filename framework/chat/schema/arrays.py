@@ -41,14 +41,14 @@ def _elements(schema: Schema) -> tuple[Any, Any]:
 
 def _joined(visitor: Visitor, head: list[str]) -> list[str]:
     space = visitor.rules.space()
-    return [item if not at else f'{space} "," {space} {item}' for at, item in enumerate(head)]
+    return [item if not at else f'"," {space} {item}' for at, item in enumerate(head)]
 
 
 def _body(visitor: Visitor, head: list[str], item: str, least: int, most: int | None) -> str:
     space = visitor.rules.space()
     if most is not None and most > MAX_REPEAT:
         most = None  # too far to count: the client's own check remains
-    following = f'({space} "," {space} {item})'
+    following = f'("," {space} {item})'
     if head:
         return f"{' '.join(_joined(visitor, head))} {repeat(following, least, most)}"
     more = (

@@ -60,7 +60,7 @@ def _map_body(visitor: Visitor, others: str | None, schema: Schema, path: str) -
         raise SchemaError(path, f"minProperties is {least}; a grammar counts to {MAX_REPEAT}")
     space = visitor.rules.space()
     rest = None if most is None or most > MAX_REPEAT else most - 1
-    following = repeat(f'({space} "," {space} {others})', max(0, least - 1), rest)
+    following = repeat(f'("," {space} {others})', max(0, least - 1), rest)
     more = "" if rest == 0 else f" {following}"
     return f"{others}{more}" if least else f"({others}{more})?"
 
@@ -68,12 +68,12 @@ def _map_body(visitor: Visitor, others: str | None, schema: Schema, path: str) -
 def _members_body(visitor: Visitor, members: list[tuple[str, bool]], others: str | None, wish: str) -> str:
     """Alternatives for the member that comes first; what may follow each has a rule of its own."""
     space = visitor.rules.space()
-    follow = f'({space} "," {space} {others})*' if others else ""
+    follow = f'("," {space} {others})*' if others else ""
     first_required = next((at for at, (_, must) in enumerate(members) if must), len(members))
     tails = [follow]
     for at in range(len(members) - 1, 0, -1):
         member, must = members[at]
-        part = f'{space} "," {space} {member}'
+        part = f'"," {space} {member}'
         tail = f"{part if must else f'({part})?'} {tails[0]}".rstrip()
         # Tails that several alternatives share are rules; behind the last of these one text is enough.
         tails.insert(0, visitor.rules.add(f"{wish}-tail", tail) if at <= first_required else tail)

@@ -1,0 +1,78 @@
+"""The manager runs the native engine by the same path as any llama-server (06 §2.8, 12 §1)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.e2e.clients import chat, model_table, openai_client
+from tests.support.paddock import RunningPaddock, start_paddock
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
+
+SMALL = {"batch": {"logical": 64, "physical": 64}}
+
+
+@pytest.fixture(scope="module")
+def managed(tmp_path_factory: pytest.TempPathFactory, smollm2: Path) -> Iterator[RunningPaddock]:
+    """One manager with one model of the native engine."""
+    folder = tmp_path_factory.mktemp("native")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PADDOCK_STATE_DIR": str(folder / "state"),
+    }
+    tables = '[engines.own]\nkind = "native"\n' + model_table(
+        "m", smollm2, engine="own", context=2048, **SMALL
+    )
+    paddock = start_paddock(folder, tables, environment)
+    paddock.wait_state("m", "ready")
+    yield paddock
+    paddock.close()
+    assert paddock.survivors() == []
+
+
+def test_its_model_answers_the_official_client(managed: RunningPaddock) -> None:
+    with openai_client(managed) as client:
+        answer = client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "Say hello."}], max_tokens=12, temperature=0
+        )
+    assert answer.choices[0].message.content
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens <= 12
+
+
+def test_a_stream_ends_with_its_usage(managed: RunningPaddock) -> None:
+    with openai_client(managed) as client:
+        chunks = list(
+            client.chat.completions.create(
+                model="m",
+                messages=[{"role": "user", "content": "Count to five."}],
+                max_tokens=16,
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+        )
+    assert chunks[-1].usage is not None
+    assert any(chunk.choices and chunk.choices[0].delta.content for chunk in chunks)
+
+
+def test_the_status_names_the_engine_and_its_slots(managed: RunningPaddock) -> None:
+    shown = managed.model("m")["instances"][0]
+    assert shown["state"] == "ready"
+    assert shown["slots"]
+    assert any("paddock-native-server" in part for part in psutil.Process(shown["pid"]).cmdline())
+
+
+def test_a_reload_moves_to_a_new_process(managed: RunningPaddock) -> None:
+    before = managed.model("m")["instances"][0]["pid"]
+    managed.command("reload", "m")
+    managed.wait_state("m", "ready")
+    assert httpx.codes.OK == chat(managed, "m", max_tokens=4).status_code
+    assert managed.model("m")["instances"][0]["pid"] != before
