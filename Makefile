@@ -55,10 +55,13 @@ build/core-thread/build.ninja: SANITIZERS := thread
 build/core%build.ninja: native/CMakeLists.txt $(STAMP)test
 	@sh tools/ensure_doctest.sh
 	@$(BIN)/cmake -S native -B $(@D) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPADDOCK_CORE_ONLY=ON \
-	    -DPADDOCK_TESTS=ON -DPADDOCK_WERROR=ON -DPADDOCK_SANITIZE=$(SANITIZERS) >/dev/null
+	    -DPADDOCK_TESTS=ON -DCMAKE_BUILD_TYPE=Debug -DPADDOCK_WERROR=$(if $(SANITIZERS),OFF,ON) \
+	    -DPADDOCK_SANITIZE=$(SANITIZERS) >/dev/null
 
-lint: $(STAMP)test $(STAMP)dev
+lint: $(STAMP)test $(STAMP)dev build/core/build.ninja
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_CODE)
+	@printf '%s\n' native/src/core/*.cpp | \
+	    xargs -P 2 -n 4 $(BIN)/clang-tidy -p build/core --quiet --warnings-as-errors='*' 2>/dev/null
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -73,6 +76,7 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.pool_policies
 	@$(BIN)/python -m bench.pool_swaps
 	@$(BIN)/python -m bench.speculation_yield
+	@$(BIN)/python -m bench.native_speed
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

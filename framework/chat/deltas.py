@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from framework.chat.formats.base import ReadOptions, ReplyFormat
-from framework.chat.reply import ParsedReply, ReplyReader, ToolCall
+from framework.chat.reply import CollectedReply, ParsedReply, ReplyReader
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,7 @@ class ReplyDeltas:
     def __init__(self, form: ReplyFormat, options: ReadOptions) -> None:
         self._reader = ReplyReader(form, options, self)
         self._new: list[Delta] = []
-        self._contents: list[str] = []
-        self._reasonings: list[str] = []
-        self._calls: list[tuple[str, str, list[str]]] = []
+        self._told = CollectedReply()
 
     def feed(self, piece: str) -> list[Delta]:
         """What is known after the next piece of the text."""
@@ -48,31 +46,30 @@ class ReplyDeltas:
 
     def so_far(self) -> ParsedReply:
         """Everything that was told."""
-        calls = tuple(ToolCall(name, "".join(pieces), call_id) for name, call_id, pieces in self._calls)
-        return ParsedReply("".join(self._contents), "".join(self._reasonings), calls)
+        return self._told.reply()
 
     def content(self, text: str) -> None:
         """See formats.Sink; called by the reader."""
         if text:
-            self._contents.append(text)
+            self._told.content(text)
             self._add(Delta(content=text))
 
     def reasoning(self, text: str) -> None:
         """See formats.Sink; called by the reader."""
         if text:
-            self._reasonings.append(text)
+            self._told.reasoning(text)
             self._add(Delta(reasoning=text))
 
     def call(self, name: str, call_id: str = "") -> None:
         """See formats.Sink; called by the reader."""
-        self._calls.append((name, call_id, []))
-        self._new.append(Delta(call_index=len(self._calls) - 1, call_name=name, call_id=call_id))
+        self._told.call(name, call_id)
+        self._new.append(Delta(call_index=self._told.n_calls - 1, call_name=name, call_id=call_id))
 
     def arguments(self, text: str) -> None:
         """See formats.Sink; called by the reader."""
         if text:
-            self._calls[-1][2].append(text)
-            self._add(Delta(call_index=len(self._calls) - 1, arguments=text))
+            self._told.arguments(text)
+            self._add(Delta(call_index=self._told.n_calls - 1, arguments=text))
 
     def _add(self, delta: Delta) -> None:
         """Adds to the last delta when it is about the same thing, so that a piece makes few events."""

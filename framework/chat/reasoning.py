@@ -16,8 +16,6 @@ TAGS: tuple[tuple[str, str], ...] = (
     ("<reasoning>", "</reasoning>"),
 )
 """In the order they are looked for in templates; models are told apart by the second ones."""
-FORMATS = ("none", "auto", "deepseek", "deepseek-legacy")
-"""What clients may ask for. All but the first mean the same, as with llama-server: a field of its own."""
 
 
 class ReasoningSink(Protocol):

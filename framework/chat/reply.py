@@ -6,13 +6,10 @@ a call is content.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from framework.chat.formats.base import ReadOptions, ReplyFormat, Sink, Tool
+from framework.chat.formats.base import ReadOptions, ReplyFormat, Sink
 from framework.chat.text_source import Source
-
-__all__ = ["ParsedReply", "ReplyReader", "ToolCall", "parse_reply", "read_options"]
 
 
 @dataclass(frozen=True)
@@ -56,60 +53,48 @@ class ReplyReader:
             self._has_ended = next(self._steps, True) is True
 
 
-class _Collected:
+class CollectedReply:
     """A sink that keeps everything."""
 
     def __init__(self) -> None:
-        self.contents: list[str] = []
-        self.reasonings: list[str] = []
-        self.calls: list[tuple[str, str, list[str]]] = []
+        self._contents: list[str] = []
+        self._reasonings: list[str] = []
+        self._calls: list[tuple[str, str, list[str]]] = []
+
+    @property
+    def n_calls(self) -> int:
+        """Calls that have begun."""
+        return len(self._calls)
 
     def content(self, text: str) -> None:
-        self.contents.append(text)
+        """See formats.Sink."""
+        self._contents.append(text)
 
     def reasoning(self, text: str) -> None:
-        self.reasonings.append(text)
+        """See formats.Sink."""
+        self._reasonings.append(text)
 
     def call(self, name: str, call_id: str = "") -> None:
-        self.calls.append((name, call_id, []))
+        """See formats.Sink."""
+        self._calls.append((name, call_id, []))
 
     def arguments(self, text: str) -> None:
-        self.calls[-1][2].append(text)
+        """See formats.Sink."""
+        self._calls[-1][2].append(text)
 
-
-def read_options(
-    *, parse_tools: bool, reasoning_format: str, starts_in_reasoning: bool, tools: Sequence[Tool] = ()
-) -> ReadOptions:
-    """The options for a `reasoning_format` of chat.reasoning.FORMATS."""
-    return ReadOptions(
-        parse_tools=parse_tools,
-        splits_reasoning=reasoning_format != "none",
-        starts_in_reasoning=starts_in_reasoning,
-        tools=tuple(tools),
-    )
+    def reply(self) -> ParsedReply:
+        """All of it."""
+        calls = tuple(ToolCall(name, "".join(pieces), call_id) for name, call_id, pieces in self._calls)
+        return ParsedReply("".join(self._contents), "".join(self._reasonings), calls)
 
 
 def parse_reply(
-    text: str,
-    form: ReplyFormat,
-    *,
-    is_partial: bool = False,
-    parse_tools: bool = False,
-    reasoning_format: str = "auto",
-    starts_in_reasoning: bool = False,
-    tools: Sequence[Tool] = (),
+    text: str, form: ReplyFormat, options: ReadOptions, *, is_partial: bool = False
 ) -> ParsedReply:
     """The reply. Of a partial one, only what no further text can change."""
-    options = read_options(
-        parse_tools=parse_tools,
-        reasoning_format=reasoning_format,
-        starts_in_reasoning=starts_in_reasoning,
-        tools=tools,
-    )
-    found = _Collected()
+    found = CollectedReply()
     reader = ReplyReader(form, options, found)
     reader.add(text)
     if not is_partial:
         reader.end()
-    calls = (ToolCall(name, "".join(pieces), call_id) for name, call_id, pieces in found.calls)
-    return ParsedReply("".join(found.contents), "".join(found.reasonings), tuple(calls))
+    return found.reply()

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from framework.chat.deltas import Delta, ReplyDeltas
 from framework.chat.formats import ReadOptions
-from framework.chat.reply import ParsedReply, ToolCall, parse_reply, read_options
+from framework.chat.reply import ParsedReply, ToolCall, parse_reply
 from framework.nativeserver import driver
 from framework.nativeserver.chat_request import ChatPrepared, prepare
 from framework.nativeserver.completion_ids import new_completion_id
@@ -56,9 +56,10 @@ class ChatRun:
     @property
     def read_options(self) -> ReadOptions:
         """How its replies are read."""
-        return read_options(
+        return ReadOptions(
             parse_tools=self.prepared.parse_tools,
-            reasoning_format=self.prepared.reasoning_format,
+            # The formats other than `none` mean the same, as with llama-server.
+            splits_reasoning=self.prepared.reasoning_format != "none",
             starts_in_reasoning=self.prepared.starts_in_reasoning,
             tools=self.tools,
         )
@@ -74,15 +75,7 @@ class ChatRun:
 
     def reply_of(self, final: Result) -> ParsedReply:
         """The whole reply of a choice that was not streamed; every call has an id."""
-        options = self.read_options
-        reply = parse_reply(
-            read_text(final.text),
-            self.prepared.format,
-            parse_tools=options.parse_tools,
-            reasoning_format=self.prepared.reasoning_format,
-            starts_in_reasoning=options.starts_in_reasoning,
-            tools=options.tools,
-        )
+        reply = parse_reply(read_text(final.text), self.prepared.format, self.read_options)
         calls = tuple(
             ToolCall(call.name, call.arguments, call.call_id or self.new_call_id())
             for call in reply.tool_calls

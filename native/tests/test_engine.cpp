@@ -160,7 +160,8 @@ TEST_CASE("more choices than slots are refused") {
 TEST_CASE("10 14.3: one row at a time until the owner of the row fails, and others go on") {
     // 60 rows, then 30, 15, 7, 3 and 1.
     RunningEngine running(with_codes({1, 1, 1, 1, 1, 1}));
-    const std::vector<Result> results = running.run({completion(prompt_of(40), 4), completion(prompt_of(20, 20), 4)});
+    const std::vector<Result> results =
+        running.run({completion(prompt_of(40), 4), completion(prompt_of(20, 20), 4)});
     CHECK(results[0].kind == ResultKind::error);
     CHECK(results[0].text == "Context size has been exceeded.");
     CHECK(results[1].tokens == plain_tokens(prompt_of(20, 20), 4));
@@ -181,7 +182,8 @@ TEST_CASE("10 14.7: memory that refuses to be cut is filled again") {
 
 TEST_CASE("10 14.5: rows that are invalid end their own slot only") {
     RunningEngine running(with_codes({-1, -1}));
-    const std::vector<Result> results = running.run({completion(prompt_of(10), 4), completion(prompt_of(12, 20), 4)});
+    const std::vector<Result> results =
+        running.run({completion(prompt_of(10), 4), completion(prompt_of(12, 20), 4)});
     CHECK(results[0].text == "Invalid input batch.");
     CHECK(results[1].tokens == plain_tokens(prompt_of(12, 20), 4));
 }
@@ -349,8 +351,9 @@ TEST_CASE("requests of every shape with cancels leave no slot busy and no memory
     std::mt19937 dice(7);
     std::vector<TaskId> open;
     for (int round = 0; round < 400; ++round) {
-        Task task = completion(prompt_of(static_cast<std::int32_t>(dice() % 140), 10 + static_cast<Token>(dice() % 20)),
-                               static_cast<std::int32_t>(dice() % 12));
+        Task task = completion(
+            prompt_of(static_cast<std::int32_t>(dice() % 140), 10 + static_cast<Token>(dice() % 20)),
+            static_cast<std::int32_t>(dice() % 12));
         task.params.stream = dice() % 2 == 0;
         task.params.n_probs = static_cast<std::int32_t>(dice() % 3);
         task.params.cache_prompt = dice() % 4 != 0;

@@ -25,15 +25,11 @@ std::string problem_of(const std::function<void(EngineParams&)>& change) {
     return problems.front();
 }
 
-bool names(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
+bool names(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
-TEST_CASE("10 §3.1: the defaults are valid") {
-    CHECK(problems_of(valid()).empty());
-}
+TEST_CASE("10 §3.1: the defaults are valid") { CHECK(problems_of(valid()).empty()); }
 
 TEST_CASE("10 §3.1: every violation is reported") {
     EngineParams params = valid();

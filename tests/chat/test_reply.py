@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.chat.deltas import ReplyDeltas
-from framework.chat.formats import CONTENT_ONLY, detect_format
+from framework.chat.formats import CONTENT_ONLY, ReadOptions, detect_format
 from framework.chat.partial_json import object_of
 from framework.chat.reply import ParsedReply, parse_reply
-from tests.chat.reply_samples import SAMPLES, TOOLS, Sample
+from tests.chat.reply_samples import SAMPLES, Sample
 
 MARKS = sorted(
     {
@@ -36,14 +36,7 @@ BROKEN = st.lists(
 
 
 def read(sample: Sample, text: str, *, is_partial: bool = False) -> ParsedReply:
-    return parse_reply(
-        text,
-        sample.form,
-        is_partial=is_partial,
-        parse_tools=True,
-        starts_in_reasoning=sample.starts_in_reasoning,
-        tools=TOOLS,
-    )
+    return parse_reply(text, sample.form, sample.options, is_partial=is_partial)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -91,21 +84,27 @@ def test_pieces_say_what_the_whole_says(name: str, cuts: set[int], broken: str) 
             assert "".join(pieces) == call.arguments
 
 
-@pytest.mark.parametrize("format_name", ["none", "auto", "deepseek", "deepseek-legacy"])
-def test_only_the_format_none_leaves_reasoning_in_the_content(format_name: str) -> None:
-    text = "<think>\nfoo\n</think>\n\n bar"
-    reply = parse_reply(text, detect_format("</think>"), reasoning_format=format_name)
-    split = ParsedReply(" bar", "foo\n", ())
-    assert reply == (ParsedReply(text, "", ()) if format_name == "none" else split)
+def test_reasoning_stays_in_the_content_where_it_is_not_told_apart() -> None:
+    text, form = "<think>\nfoo\n</think>\n\n bar", detect_format("</think>")
+    assert parse_reply(text, form, ReadOptions()) == ParsedReply(" bar", "foo\n", ())
+    assert parse_reply(text, form, ReadOptions(splits_reasoning=False)) == ParsedReply(text, "", ())
+
+
+def test_harmony_keeps_its_marks_around_reasoning_that_is_not_told_apart() -> None:
+    sample = SAMPLES["harmony-call"]
+    reply = parse_reply(sample.text, sample.form, ReadOptions(splits_reasoning=False, parse_tools=True))
+    assert reply.content == "<|channel|>analysis<|message|>think<|end|>one"
 
 
 def test_calls_are_text_when_nobody_asked_for_them() -> None:
     sample = SAMPLES["hermes"]
-    assert parse_reply(sample.text, sample.form).content == sample.text
+    assert parse_reply(sample.text, sample.form, ReadOptions()).content == sample.text
 
 
 def test_a_format_of_content_changes_nothing() -> None:
-    assert parse_reply("\n <think> {\n", CONTENT_ONLY, parse_tools=True).content == "\n <think> {\n"
+    assert (
+        parse_reply("\n <think> {\n", CONTENT_ONLY, ReadOptions(parse_tools=True)).content == "\n <think> {\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -74,5 +74,5 @@ def test_a_reload_moves_to_a_new_process(managed: RunningPaddock) -> None:
     before = managed.model("m")["instances"][0]["pid"]
     managed.command("reload", "m")
     managed.wait_state("m", "ready")
-    assert httpx.codes.OK == chat(managed, "m", max_tokens=4).status_code
+    assert chat(managed, "m", max_tokens=4).status_code == httpx.codes.OK
     assert managed.model("m")["instances"][0]["pid"] != before

@@ -68,6 +68,15 @@ async def test_the_parts_of_a_reply_have_fields_of_their_own(world: ChatWorld) -
     assert (call["type"], len(call["id"])) == ("function", 32)
 
 
+@pytest.mark.parametrize("name", ["none", "auto", "deepseek", "deepseek-legacy"])
+async def test_only_the_format_none_leaves_reasoning_in_the_content(world: ChatWorld, name: str) -> None:
+    text = "<think>\nhmm\n</think>\n\n bar"
+    world.engine.results = whole(text)
+    message = (await world.post(PATH, {**CHAT, "reasoning_format": name})).json()["choices"][0]["message"]
+    split = {"role": "assistant", "content": " bar", "reasoning_content": "hmm\n"}
+    assert message == ({"role": "assistant", "content": text} if name == "none" else split)
+
+
 async def test_a_reply_that_only_calls_has_no_content(world: ChatWorld) -> None:
     world.engine.results = whole(CALLING[CALLING.index("<tool_call>") :])
     message = (await world.post(PATH, {**CHAT, "tools": [TOOL]})).json()["choices"][0]["message"]

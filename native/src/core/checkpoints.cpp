@@ -15,9 +15,7 @@ constexpr std::int32_t min_list = 64;
 constexpr std::int32_t min_list_recurrent = 4;
 constexpr std::int32_t min_spacing = 64;
 
-bool keeps_running_state(const ContextFacts& facts) {
-    return facts.is_recurrent || facts.is_hybrid;
-}
+bool keeps_running_state(const ContextFacts& facts) { return facts.is_recurrent || facts.is_hybrid; }
 
 }  // namespace
 

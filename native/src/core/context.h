@@ -58,7 +58,8 @@ class Context {
 
     virtual const ContextFacts& facts() const = 0;
 
-    /// Codes of llama_decode: 0 good, 1 no room, 2 aborted, -1 invalid batch, below: failed. At most `n_batch` rows.
+    /// Codes of llama_decode: 0 good, 1 no room, 2 aborted, -1 invalid batch, below: failed. At most
+    /// `n_batch` rows.
     virtual std::int32_t decode(std::span<const BatchRow> rows) = 0;
     /// Logits of row `index` of the last decode, one for each token; empty when the row has none.
     virtual std::span<const float> logits(std::int32_t index) = 0;

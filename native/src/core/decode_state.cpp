@@ -42,10 +42,11 @@ void DecodeState::release(Slot& slot) {
     const Micros now = now_us();
     const SlotRequest& request = *slot.request;
     if (request.generation_start > 0 && request.output.has_value()) {
-        metrics.on_finished(request.output->n_decoded(), std::max<Micros>(1, now - request.generation_start), now);
+        metrics.on_finished(request.output->n_decoded(), std::max<Micros>(1, now - request.generation_start),
+                            now);
     }
-    log(log_info, "slot " + std::to_string(slot.id) + ": task " + std::to_string(request.task.id) + " released, " +
-                      std::to_string(slot.n_tokens()) + " tokens in memory");
+    log(log_info, "slot " + std::to_string(slot.id) + ": task " + std::to_string(request.task.id) +
+                      " released, " + std::to_string(slot.n_tokens()) + " tokens in memory");
     const bool is_child = request.task.parent >= 0;
     slot.state = SlotState::idle;
     slot.last_used = now;

@@ -13,9 +13,7 @@ namespace paddock {
 
 namespace {
 
-bool generates(TaskKind kind) {
-    return kind == TaskKind::completion || kind == TaskKind::infill;
-}
+bool generates(TaskKind kind) { return kind == TaskKind::completion || kind == TaskKind::infill; }
 
 bool needs_slot(TaskKind kind) {
     return generates(kind) || kind == TaskKind::embedding || kind == TaskKind::rerank;

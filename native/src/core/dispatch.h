@@ -9,15 +9,15 @@
 
 namespace paddock {
 
-/// Takes new works behind those that wait already, and starts what finds its slots. Whatever does not stays in
-/// `state.deferred`. True when a slot was launched.
+/// Takes new works behind those that wait already, and starts what finds its slots. Whatever does not stays
+/// in `state.deferred`. True when a slot was launched.
 bool dispatch(DecodeState& state, std::deque<Work> arrived);
 
 /// Ends tasks wherever they are: waiting or running; parents and children go together (10 §22.1-22.2).
 void cancel_tasks(DecodeState& state, const std::vector<TaskId>& ids);
 
-/// Adapters that a slot's next rows are evaluated with: those before the start of an activated adapter run without
-/// it (10 §19.6).
+/// Adapters that a slot's next rows are evaluated with: those before the start of an activated adapter run
+/// without it (10 §19.6).
 std::vector<AdapterScale> adapters_of_next_rows(const DecodeState& state, const Slot& slot);
 
 }  // namespace paddock

@@ -19,16 +19,16 @@ namespace paddock {
 namespace {
 
 constexpr Micros us_per_s = 1'000'000;
+constexpr Micros least_awake_us = us_per_s / 2;
 
-bool is_cancel(const Work& work) {
-    return work.tasks.front().kind == TaskKind::cancel;
-}
+bool is_cancel(const Work& work) { return work.tasks.front().kind == TaskKind::cancel; }
 
 }  // namespace
 
 class Engine::Impl {
   public:
-    Impl(EngineParams params, std::unique_ptr<ModelHost> host) : params_(std::move(params)), host_(std::move(host)) {
+    Impl(EngineParams params, std::unique_ptr<ModelHost> host)
+        : params_(std::move(params)), host_(std::move(host)) {
         publish();
     }
 
@@ -226,7 +226,8 @@ std::optional<Micros> Engine::Impl::patience(Micros idle_since) const {
     if (params_.sleep_idle_s < 0) {
         return std::nullopt;
     }
-    return idle_since + params_.sleep_idle_s * us_per_s - now_us();
+    // Whoever woke it has not sent its task yet.
+    return idle_since + std::max<Micros>(params_.sleep_idle_s * us_per_s, least_awake_us) - now_us();
 }
 
 /// Asleep until somebody wants the model.
@@ -277,7 +278,8 @@ void Engine::Impl::wake_up() {
     } catch (const std::exception& problem) {
         let_go();
         set_state(EngineState::sleeping);
-        refuse_queued(ErrorKind::unavailable, std::string("The model could not be loaded again: ") + problem.what());
+        refuse_queued(ErrorKind::unavailable,
+                      std::string("The model could not be loaded again: ") + problem.what());
     }
 }
 
@@ -359,7 +361,8 @@ bool Engine::Impl::wake() {
     if (state_ == EngineState::sleeping) {
         wants_wake_ = true;
         tasks_.wake();
-        state_changed_.wait(lock, [this] { return (!wants_wake_ && state_ != EngineState::waking) || has_ended_; });
+        state_changed_.wait(lock,
+                            [this] { return (!wants_wake_ && state_ != EngineState::waking) || has_ended_; });
     } else if (state_ == EngineState::waking) {
         state_changed_.wait(lock, [this] { return state_ != EngineState::waking || has_ended_; });
     }
@@ -385,6 +388,14 @@ bool Engine::Impl::shutdown(std::int64_t timeout_ms) {
         lock.unlock();
         thread_.join();
     } else {
+        // The loader's thread still builds what would be freed here.
+        std::unique_lock lock(mutex_);
+        const bool is_at_rest = state_changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                                                        [this] { return state_ != EngineState::loading; });
+        if (!is_at_rest) {
+            return false;
+        }
+        lock.unlock();
         let_go();
         set_state(EngineState::stopped);
     }
@@ -417,64 +428,34 @@ Engine::Engine(EngineParams params, std::unique_ptr<ModelHost> host)
 
 Engine::~Engine() = default;
 
-void Engine::load() {
-    impl_->load();
-}
+void Engine::load() { impl_->load(); }
 
-void Engine::start() {
-    impl_->start();
-}
+void Engine::start() { impl_->start(); }
 
-std::vector<TaskId> Engine::submit(std::vector<Task> tasks) {
-    return impl_->submit(std::move(tasks));
-}
+std::vector<TaskId> Engine::submit(std::vector<Task> tasks) { return impl_->submit(std::move(tasks)); }
 
-void Engine::cancel(const std::vector<TaskId>& ids) {
-    impl_->cancel(ids);
-}
+void Engine::cancel(const std::vector<TaskId>& ids) { impl_->cancel(ids); }
 
-std::vector<Result> Engine::poll(std::size_t max, bool wait) {
-    return impl_->poll(max, wait);
-}
+std::vector<Result> Engine::poll(std::size_t max, bool wait) { return impl_->poll(max, wait); }
 
-int Engine::notify_fd() const {
-    return impl_->notify_fd();
-}
+int Engine::notify_fd() const { return impl_->notify_fd(); }
 
-std::shared_ptr<const Snapshot> Engine::snapshot() const {
-    return impl_->snapshot();
-}
+std::shared_ptr<const Snapshot> Engine::snapshot() const { return impl_->snapshot(); }
 
-EngineState Engine::state() const {
-    return impl_->state();
-}
+EngineState Engine::state() const { return impl_->state(); }
 
-std::optional<ModelMeta> Engine::meta() const {
-    return impl_->meta();
-}
+std::optional<ModelMeta> Engine::meta() const { return impl_->meta(); }
 
-std::optional<ContextFacts> Engine::facts() const {
-    return impl_->facts();
-}
+std::optional<ContextFacts> Engine::facts() const { return impl_->facts(); }
 
-std::int32_t Engine::n_slots() const {
-    return impl_->n_slots();
-}
+std::int32_t Engine::n_slots() const { return impl_->n_slots(); }
 
-std::shared_ptr<const Vocabulary> Engine::vocabulary() const {
-    return impl_->vocabulary();
-}
+std::shared_ptr<const Vocabulary> Engine::vocabulary() const { return impl_->vocabulary(); }
 
-void Engine::sleep() {
-    impl_->sleep();
-}
+void Engine::sleep() { impl_->sleep(); }
 
-bool Engine::wake() {
-    return impl_->wake();
-}
+bool Engine::wake() { return impl_->wake(); }
 
-bool Engine::shutdown(std::int64_t timeout_ms) {
-    return impl_->shutdown(timeout_ms);
-}
+bool Engine::shutdown(std::int64_t timeout_ms) { return impl_->shutdown(timeout_ms); }
 
 }  // namespace paddock

@@ -22,7 +22,8 @@ class Engine {
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    /// Loads the model; blocks for as long as that takes. Throws LoadError, after which the state is `failed`.
+    /// Loads the model; blocks for as long as that takes. Throws LoadError, after which the state is
+    /// `failed`.
     void load();
     /// Starts the decode thread of a loaded engine.
     void start();

@@ -11,12 +11,11 @@ namespace paddock {
 
 namespace {
 
-bool generates(TaskKind kind) {
-    return kind == TaskKind::completion || kind == TaskKind::infill;
-}
+bool generates(TaskKind kind) { return kind == TaskKind::completion || kind == TaskKind::infill; }
 
 std::vector<bool> activated_flags(const DecodeState& state) {
     std::vector<bool> flags;
+    flags.reserve(state.loras.size());
     for (const LoraView& lora : state.loras) {
         flags.push_back(!lora.invocation_tokens.empty());
     }
@@ -28,8 +27,8 @@ std::int32_t limit_of(const DecodeState& state, const GenerationParams& params) 
     return params.n_predict >= 0 ? params.n_predict : state.params.n_predict;
 }
 
-/// Start of the one activated adapter that is switched on; its scale becomes 0 where the prompt does not invoke it
-/// (10 §19.5).
+/// Start of the one activated adapter that is switched on; its scale becomes 0 where the prompt does not
+/// invoke it (10 §19.5).
 std::optional<LaunchProblem> find_invocation(const DecodeState& state, const Task& task,
                                              std::vector<AdapterScale>& scales, std::int32_t& start) {
     const std::vector<bool> activated = activated_flags(state);
@@ -65,8 +64,7 @@ bool has_foreign_token(const DecodeState& state, const Task& task) {
 
 std::optional<LaunchProblem> make_sampler(const DecodeState& state, SlotRequest& request) {
     try {
-        request.sampler = state.model.samplers->make(request.task.params.sampling,
-                                                     request.task.choice,
+        request.sampler = state.model.samplers->make(request.task.params.sampling, request.task.choice,
                                                      state.model.context->facts().n_ctx_slot);
     } catch (const std::exception& problem) {
         return LaunchProblem{.message = std::string("Failed to initialize samplers: ") + problem.what()};
@@ -111,9 +109,10 @@ std::optional<LaunchProblem> launch(DecodeState& state, Slot& slot, const Task& 
     slot.n_prompt_processed = 0;
     slot.waited = 0;
     slot.state = task.parent >= 0 ? SlotState::wait_other : SlotState::started;
-    state.log(log_info, "slot " + std::to_string(slot.id) + ": task " + std::to_string(task.id) + " launched, " +
-                            std::to_string(task.tokens.size()) + " prompt tokens, at most " +
-                            (slot.request->limit < 0 ? "unlimited" : std::to_string(slot.request->limit)) + " new");
+    state.log(log_info, "slot " + std::to_string(slot.id) + ": task " + std::to_string(task.id) +
+                            " launched, " + std::to_string(task.tokens.size()) + " prompt tokens, at most " +
+                            (slot.request->limit < 0 ? "unlimited" : std::to_string(slot.request->limit)) +
+                            " new");
     return std::nullopt;
 }
 

@@ -28,12 +28,12 @@ class LoadError : public std::runtime_error {
 
 /// Facts of a model that stay readable while the engine sleeps.
 struct ModelMeta {
-    std::string chat_template;            // empty: none
-    std::string chat_template_tool_use;   // empty: none
-    std::string rerank_template;          // empty: none
+    std::string chat_template;           // empty: none
+    std::string chat_template_tool_use;  // empty: none
+    std::string rerank_template;         // empty: none
     std::string bos_text;
     std::string eos_text;
-    std::string file_type;                // e.g. "Q4_1 - Medium", of llama_ftype_name
+    std::string file_type;  // e.g. "Q4_1 - Medium", of llama_ftype_name
     std::string description;
     std::string library_version;
     Token bos = -1;
@@ -72,8 +72,8 @@ class ModelHost {
     virtual ~ModelHost() = default;
     /// Steps 2-14 of 10 §3.2. `is_cancelled` is asked while weights are read. Throws LoadError.
     virtual Loaded load(const EngineParams& params, const std::function<bool()>& is_cancelled) = 0;
-    /// A line of the engine's own log; levels as llama-server numbers them: 1 error, 2 warning, 3 info, 4 trace,
-    /// 5 debug. Called by the decode thread.
+    /// A line of the engine's own log; levels as llama-server numbers them: 1 error, 2 warning, 3 info, 4
+    /// trace, 5 debug. Called by the decode thread.
     virtual void log(int level, const std::string& text) const = 0;
 };
 

@@ -16,9 +16,7 @@ namespace paddock {
 
 namespace {
 
-[[noreturn]] void fail(const char* what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
 
@@ -31,9 +29,7 @@ Notifier::Notifier() {
     }
 }
 
-Notifier::~Notifier() {
-    close(read_end_);
-}
+Notifier::~Notifier() { close(read_end_); }
 
 #else
 

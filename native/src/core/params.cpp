@@ -46,7 +46,7 @@ std::string text_of(double value) {
 }
 
 bool is_quantised(const std::string& cache_type) {
-    return cache_type.starts_with("q") || cache_type.starts_with("iq");
+    return cache_type.starts_with('q') || cache_type.starts_with("iq");
 }
 
 /// Gathers violations; each names the flag, what it is and what it may be.
@@ -159,7 +159,7 @@ void check_placement(Checks& checks, const TensorPlacement& placement) {
     checks.expect(!placement.pattern.empty() && !placement.buffer.empty(),
                   "--override-tensor needs <pattern>=<buffer type>, and one of them is empty");
     try {
-        const std::regex pattern(placement.pattern);
+        static_cast<void>(std::regex(placement.pattern));
     } catch (const std::regex_error& problem) {
         checks.expect(false, "--override-tensor has the pattern '" + placement.pattern +
                                  "', which is no regular expression: " + problem.what());

@@ -33,10 +33,10 @@ struct EngineParams {
     /// First alias, or the file's name (10 §3.8).
     std::string model_name;
 
-    std::int32_t n_ctx = 0;           // tokens; 0: as trained
-    std::int32_t n_batch = 2048;      // rows
-    std::int32_t n_ubatch = 512;      // rows
-    std::int32_t n_parallel = -1;     // slots; -1: 4, with unified memory
+    std::int32_t n_ctx = 0;        // tokens; 0: as trained
+    std::int32_t n_batch = 2048;   // rows
+    std::int32_t n_ubatch = 512;   // rows
+    std::int32_t n_parallel = -1;  // slots; -1: 4, with unified memory
     bool kv_unified = false;
     bool cont_batching = true;
     bool context_shift = false;
@@ -44,9 +44,9 @@ struct EngineParams {
     std::int32_t flash_attention = -1;  // -1 auto, 0 off, 1 on
     std::string cache_type_k = "f16";
     std::string cache_type_v = "f16";
-    std::string pooling;              // empty: the model's; none mean cls last rank
-    std::string attention;            // empty: the model's; causal non-causal
-    std::string rope_scaling;         // empty: the model's; none linear yarn
+    std::string pooling;       // empty: the model's; none mean cls last rank
+    std::string attention;     // empty: the model's; causal non-causal
+    std::string rope_scaling;  // empty: the model's; none linear yarn
     float rope_freq_base = 0.0F;
     float rope_freq_scale = 0.0F;
     float yarn_ext_factor = -1.0F;
@@ -57,13 +57,13 @@ struct EngineParams {
     bool embeddings = false;
     bool reranking = false;
 
-    std::int32_t n_gpu_layers = -1;   // negative: all
-    bool layers_given = false;        // the user set n_gpu_layers, so that the fit step leaves it alone
+    std::int32_t n_gpu_layers = -1;  // negative: all
+    bool layers_given = false;       // the user set n_gpu_layers, so that the fit step leaves it alone
     bool context_given = false;
-    std::string split_mode = "layer"; // none layer row tensor
+    std::string split_mode = "layer";  // none layer row tensor
     std::vector<float> tensor_split;
     std::int32_t main_gpu = 0;
-    std::vector<std::string> devices; // empty: all; "none": the CPU alone
+    std::vector<std::string> devices;  // empty: all; "none": the CPU alone
     std::vector<TensorPlacement> tensor_placements;
     std::vector<MetadataOverride> metadata_overrides;
     bool offload_kqv = true;
@@ -74,7 +74,7 @@ struct EngineParams {
     bool use_mlock = false;
     bool use_direct_io = false;
     bool check_tensors = false;
-    std::string numa;                 // empty: off; distribute isolate numactl
+    std::string numa;  // empty: off; distribute isolate numactl
     bool fit = true;
     std::int64_t fit_target_mib = 1024;
     std::int32_t fit_ctx = 4096;
@@ -92,9 +92,9 @@ struct EngineParams {
     bool lora_init_without_apply = false;
 
     std::int32_t n_predict = -1;
-    bool special = false;               // show the text of control tokens
+    bool special = false;  // show the text of control tokens
     bool warmup = true;
-    std::int32_t sleep_idle_s = -1;     // negative: never
+    std::int32_t sleep_idle_s = -1;  // negative: never
     bool sleep_keep_cache = true;
     bool slots_debug = false;
 };

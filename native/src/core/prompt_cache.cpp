@@ -11,7 +11,7 @@ namespace paddock {
 
 namespace {
 
-constexpr std::int64_t bytes_per_mib = 1024 * 1024;
+constexpr std::int64_t bytes_per_mib = std::int64_t{1024} * 1024;
 /// Least share of an entry that a request has to begin with (10 §10.4).
 constexpr float min_keep = 0.25F;
 /// What remains of the cache's size when memory ran out (10 §10.3).
@@ -123,7 +123,7 @@ void PromptCache::drop_prefixes_of(const PromptRecord& record) {
     }
 }
 
-PromptCache::Iterator PromptCache::drop(Iterator entry) {
+PromptCache::Iterator PromptCache::drop(const Iterator& entry) {
     bytes_ -= entry->bytes;
     n_tokens_ -= entry->n_tokens;
     return entries_.erase(entry);

@@ -49,7 +49,7 @@ class PromptCache {
     bool has_limit() const { return limit_bytes_ >= 0; }
     bool contains(const PromptRecord& record) const;
     void drop_prefixes_of(const PromptRecord& record);
-    Iterator drop(Iterator entry);
+    Iterator drop(const Iterator& entry);
     void shrink();
 
     /// Oldest first.

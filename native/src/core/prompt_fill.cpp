@@ -36,7 +36,8 @@ std::optional<Problem> size_problem(const DecodeState& state, const Slot& slot) 
     const std::int32_t n_prompt = prompt_size(slot);
     const std::string found = "The prompt has " + std::to_string(n_prompt) + " tokens";
     if (slot.samples() && !facts.has_memory) {
-        return Problem{ErrorKind::server, "This model has no memory and can't generate; it serves embeddings only"};
+        return Problem{ErrorKind::server,
+                       "This model has no memory and can't generate; it serves embeddings only"};
     }
     const std::string context_full = found + ", and the context of a slot holds " +
                                      std::to_string(facts.n_ctx_slot) + "; shorten it, or raise --ctx-size";
@@ -46,8 +47,9 @@ std::optional<Problem> size_problem(const DecodeState& state, const Slot& slot) 
                    : std::nullopt;
     }
     if (n_prompt > facts.n_ubatch) {
-        return Problem{ErrorKind::server, found + ", which have to be processed at once, and the physical batch size is " +
-                                              std::to_string(facts.n_ubatch) + "; raise --ubatch-size"};
+        return Problem{ErrorKind::server,
+                       found + ", which have to be processed at once, and the physical batch size is " +
+                           std::to_string(facts.n_ubatch) + "; raise --ubatch-size"};
     }
     if (n_prompt > facts.n_ctx_slot) {
         return Problem{ErrorKind::exceed_context_size, context_full};
@@ -70,16 +72,19 @@ std::int32_t reuse(DecodeState& state, Slot& slot) {
     }
     if (params.n_cache_reuse > 0) {
         if (request.alora_start > 0) {
-            state.log(log_debug, "slot " + std::to_string(slot.id) + ": no chunks behind the start of an adapter");
+            state.log(log_debug,
+                      "slot " + std::to_string(slot.id) + ": no chunks behind the start of an adapter");
         } else if (state.facts().can_shift) {
-            n_past = reuse_chunks(state.context(), slot.id, slot.record, prompt, n_past, params.n_cache_reuse);
+            n_past =
+                reuse_chunks(state.context(), slot.id, slot.record, prompt, n_past, params.n_cache_reuse);
         } else {
-            state.log(log_warning, "slot " + std::to_string(slot.id) +
-                                       ": this memory can't shift, so that chunks of a prompt are not reused");
+            state.log(log_warning,
+                      "slot " + std::to_string(slot.id) +
+                          ": this memory can't shift, so that chunks of a prompt are not reused");
         }
     }
-    const HistoryOutcome outcome =
-        check_history(state.context(), slot.id, slot.record, n_past, static_cast<std::int32_t>(prompt.size()));
+    const HistoryOutcome outcome = check_history(state.context(), slot.id, slot.record, n_past,
+                                                 static_cast<std::int32_t>(prompt.size()));
     if (!outcome.warning.empty()) {
         state.log(log_warning, "slot " + std::to_string(slot.id) + ": " + outcome.warning);
     }

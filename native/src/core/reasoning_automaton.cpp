@@ -45,7 +45,7 @@ bool SequenceMatcher::advance(Token token) {
 void Utf8Tail::append(std::string_view bytes) {
     for (const char byte : bytes) {
         const auto value = static_cast<unsigned char>(byte);
-        const bool continues = (value & 0xC0) == 0x80;
+        const bool continues = (value & 0xC0U) == 0x80U;
         if (!continues) {
             n_missing_ = bytes_after(value);
         } else if (n_missing_ > 0) {

@@ -5,8 +5,8 @@
 
 namespace paddock {
 
-/// The slot's memory is cleared and its tokens become prompt rows of the next cycles. False when the request has
-/// had its last refill; it was ended with an error.
+/// The slot's memory is cleared and its tokens become prompt rows of the next cycles. False when the request
+/// has had its last refill; it was ended with an error.
 bool start_refill(DecodeState& state, Slot& slot);
 
 /// Back to generating once everything is in memory.

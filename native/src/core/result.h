@@ -10,7 +10,18 @@
 
 namespace paddock {
 
-enum class ResultKind { partial, final, embedding, rerank, slot_save, slot_restore, slot_erase, lora, ok, error };
+enum class ResultKind {
+    partial,
+    final,
+    embedding,
+    rerank,
+    slot_save,
+    slot_restore,
+    slot_erase,
+    lora,
+    ok,
+    error
+};
 enum class ErrorKind { invalid_request, not_found, server, not_supported, unavailable, exceed_context_size };
 enum class StopKind { none, eos, word, limit };
 
@@ -67,7 +78,8 @@ struct Result {
     bool truncated = false;
     bool has_new_line = false;
     StopKind stop = StopKind::none;
-    /// Empty, or why a limit was one: context_full token_limit loop_guard indent_limit time_limit (10 §16.13).
+    /// Empty, or why a limit was one: context_full token_limit loop_guard indent_limit time_limit (10
+    /// §16.13).
     std::string stop_detail;
     std::string stopping_word;
     /// Length of the slot's token list at the end.

@@ -22,7 +22,8 @@ void ResultQueue::close(const std::vector<TaskId>& ids) {
     if (closed == 0) {
         return;
     }
-    std::erase_if(results_, [&](const Result& result) { return std::ranges::find(ids, result.id) != ids.end(); });
+    std::erase_if(results_,
+                  [&](const Result& result) { return std::ranges::find(ids, result.id) != ids.end(); });
     // Erasing inside a deque moves its elements.
     for (auto& [id, waiting] : open_) {
         waiting.newest = nullptr;

@@ -16,9 +16,7 @@ namespace {
 
 constexpr std::int32_t max_empty_cycles = 3;
 
-bool is_runnable(const Slot& slot) {
-    return slot.is_filling() || slot.state == SlotState::generating;
-}
+bool is_runnable(const Slot& slot) { return slot.is_filling() || slot.state == SlotState::generating; }
 
 }  // namespace
 
@@ -73,7 +71,8 @@ void Scheduler::take_tasks() {
 
 void Scheduler::shift_full_slots() {
     for (Slot& slot : state_.slots) {
-        const bool is_full = slot.state == SlotState::generating && slot.n_tokens() + 1 >= state_.facts().n_ctx_slot;
+        const bool is_full =
+            slot.state == SlotState::generating && slot.n_tokens() + 1 >= state_.facts().n_ctx_slot;
         if (!is_full || !state_.params.context_shift) {
             continue;
         }
@@ -82,9 +81,9 @@ void Scheduler::shift_full_slots() {
             state_.fail(slot, ErrorKind::server, "context shift cannot be used for shared prompts");
             continue;
         }
-        const ShiftPlan plan =
-            plan_shift(slot.n_tokens(), state_.facts().n_ctx_slot, request.params->n_keep, request.params->n_discard,
-                       static_cast<std::int32_t>(request.task.tokens.size()), state_.model.vocabulary->adds_bos());
+        const ShiftPlan plan = plan_shift(
+            slot.n_tokens(), state_.facts().n_ctx_slot, request.params->n_keep, request.params->n_discard,
+            static_cast<std::int32_t>(request.task.tokens.size()), state_.model.vocabulary->adds_bos());
         slot.request->was_shifted = true;
         if (!apply_shift(state_.context(), slot.id, slot.record, plan) && !start_refill(state_, slot)) {
             continue;
@@ -138,11 +137,13 @@ void Scheduler::add_generation_rows(const std::vector<Slot*>& members) {
 
 void Scheduler::add_prompt_rows(const std::vector<Slot*>& members) {
     std::vector<Slot*> filling;
-    std::ranges::copy_if(members, std::back_inserter(filling), [](const Slot* slot) { return slot->is_filling(); });
+    std::ranges::copy_if(members, std::back_inserter(filling),
+                         [](const Slot* slot) { return slot->is_filling(); });
     // Oldest first; one that has not begun is younger than all that have.
     std::ranges::stable_sort(filling, [](const Slot* a, const Slot* b) {
         const auto started = [](const Slot* slot) {
-            return slot->state == SlotState::started ? std::numeric_limits<Micros>::max() : slot->request->prompt_start;
+            return slot->state == SlotState::started ? std::numeric_limits<Micros>::max()
+                                                     : slot->request->prompt_start;
         };
         return started(a) < started(b);
     });

@@ -74,7 +74,8 @@ struct Slot {
     std::int32_t n_tokens() const { return static_cast<std::int32_t>(record.tokens.size()); }
     /// Whether it has prompt rows to put into a batch.
     bool is_filling() const {
-        return state == SlotState::started || state == SlotState::processing_prompt || state == SlotState::refill;
+        return state == SlotState::started || state == SlotState::processing_prompt ||
+               state == SlotState::refill;
     }
     bool embeds() const {
         return request->task.kind == TaskKind::embedding || request->task.kind == TaskKind::rerank;

@@ -25,7 +25,7 @@ Result answer_to(const Task& task, ResultKind kind) {
 /// Written beside its place and renamed, so that a reader never sees half a file (10 §20.2).
 void save(DecodeState& state, Slot& slot, const Task& task) {
     const Micros start = now_us();
-    const std::string temporary = task.file_path + ".part";
+    const std::string temporary = task.file_path + "." + std::to_string(task.id) + ".part";
     const std::size_t n_bytes = state.context().save_file(slot.id, temporary, slot.record.tokens);
     std::error_code problem;
     if (n_bytes > 0) {
@@ -35,7 +35,8 @@ void save(DecodeState& state, Slot& slot, const Task& task) {
         std::error_code ignored;
         std::filesystem::remove(temporary, ignored);
         const std::string why = problem ? problem.message() : "nothing could be written; is the disk full?";
-        state.send_error(task, ErrorKind::server, "Unable to save the slot to " + task.file_name + ": " + why);
+        state.send_error(task, ErrorKind::server,
+                         "Unable to save the slot to " + task.file_name + ": " + why);
         return;
     }
     Result result = answer_to(task, ResultKind::slot_save);
@@ -54,9 +55,8 @@ void restore(DecodeState& state, Slot& slot, const Task& task) {
     const std::size_t n_bytes = state.context().load_file(slot.id, task.file_path, capacity, tokens);
     if (n_bytes == 0 || tokens.size() > capacity) {
         state.clear(slot);
-        state.send_error(
-            task, ErrorKind::invalid_request,
-            "Unable to restore slot, no available space in KV cache or invalid slot save file");
+        state.send_error(task, ErrorKind::invalid_request,
+                         "Unable to restore slot, no available space in KV cache or invalid slot save file");
         return;
     }
     slot.record.tokens = std::move(tokens);
@@ -81,8 +81,8 @@ bool run_slot_action(DecodeState& state, const Task& task) {
     const auto n_slots = static_cast<std::int32_t>(state.slots.size());
     if (task.id_slot < 0 || task.id_slot >= n_slots) {
         state.send_error(task, ErrorKind::invalid_request,
-                         "Invalid slot ID: " + std::to_string(task.id_slot) + "; this server has the slots 0 to " +
-                             std::to_string(n_slots - 1));
+                         "Invalid slot ID: " + std::to_string(task.id_slot) +
+                             "; this server has the slots 0 to " + std::to_string(n_slots - 1));
         return true;
     }
     Slot& slot = state.slots[static_cast<std::size_t>(task.id_slot)];
@@ -149,19 +149,11 @@ bool run_action(DecodeState& state, const Task& task) {
     switch (task.kind) {
         case TaskKind::slot_save:
         case TaskKind::slot_restore:
-        case TaskKind::slot_erase:
-            return run_slot_action(state, task);
-        case TaskKind::lora_get:
-            list_loras(state, task);
-            return true;
-        case TaskKind::lora_set:
-            set_loras(state, task);
-            return true;
-        case TaskKind::control:
-            end_reasoning(state, task);
-            return true;
-        default:
-            return true;
+        case TaskKind::slot_erase: return run_slot_action(state, task);
+        case TaskKind::lora_get: list_loras(state, task); return true;
+        case TaskKind::lora_set: set_loras(state, task); return true;
+        case TaskKind::control: end_reasoning(state, task); return true;
+        default: return true;
     }
 }
 

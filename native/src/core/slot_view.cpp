@@ -50,12 +50,13 @@ SlotView view_of(const Slot& slot, std::int32_t n_ctx_slot, bool with_texts, Mic
 
 Timings timings_of(const Slot& slot, Micros now) {
     const SlotRequest& request = *slot.request;
-    const bool generates = request.generation_start > 0 && request.output.has_value();
-    const Micros prompt_us = request.prompt_us > 0           ? request.prompt_us
-                             : request.prompt_start > 0      ? now - request.prompt_start
-                                                             : 0;
+    const TextOutput* output = request.output.has_value() ? &*request.output : nullptr;
+    const bool generates = request.generation_start > 0 && output != nullptr;
+    const Micros prompt_us = request.prompt_us > 0      ? request.prompt_us
+                             : request.prompt_start > 0 ? now - request.prompt_start
+                                                        : 0;
     return make_timings(slot.n_prompt_cached, slot.n_prompt_processed, prompt_us,
-                        generates ? request.output->n_decoded() : 0,
+                        generates ? output->n_decoded() : 0,
                         generates ? std::max<Micros>(1, now - request.generation_start) : 0);
 }
 

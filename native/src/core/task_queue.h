@@ -28,7 +28,8 @@ class TaskQueue {
     std::deque<Work> take_all();
     bool empty() const;
 
-    /// Blocks until there is work, `wake` was called, or the time is up; `timeout_us` none: for as long as it takes.
+    /// Blocks until there is work, `wake` was called, or the time is up; `timeout_us` none: for as long as it
+    /// takes.
     void wait(std::optional<Micros> timeout_us);
     /// Ends the wait that is under way, or the next one.
     void wake();

@@ -138,9 +138,7 @@ std::vector<TokenRecord> TextOutput::take_records() {
     return records;
 }
 
-bool TextOutput::truncated() const {
-    return stop_detail_ == detail_context_full;
-}
+bool TextOutput::truncated() const { return stop_detail_ == detail_context_full; }
 
 void TextOutput::end(StopKind kind, const char* detail) {
     if (!ended()) {

@@ -7,9 +7,7 @@ namespace {
 constexpr double us_per_ms = 1000.0;
 constexpr double ms_per_second = 1000.0;
 
-double ratio(double above, double below) {
-    return below > 0.0 ? above / below : 0.0;
-}
+double ratio(double above, double below) { return below > 0.0 ? above / below : 0.0; }
 
 }  // namespace
 

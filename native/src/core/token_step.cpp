@@ -36,9 +36,9 @@ void send_embedding(DecodeState& state, Slot& slot) {
         result.embeddings.emplace_back(pooled.begin(), pooled.end());
         normalise(result.embeddings.back(), slot.request->task.embd_normalize);
     }
-    const bool is_missing = result.embeddings.empty() || std::ranges::any_of(result.embeddings, [](const auto& vector) {
-                                return vector.empty();
-                            });
+    const bool is_missing =
+        result.embeddings.empty() ||
+        std::ranges::any_of(result.embeddings, [](const auto& vector) { return vector.empty(); });
     if (is_missing) {
         // Zeros would silently spoil an index.
         state.fail(slot, ErrorKind::server, "The model gave no embedding for this input");
@@ -95,11 +95,11 @@ void take_token(DecodeState& state, Slot& slot) {
     const Vocabulary& vocabulary = *state.model.vocabulary;
     const bool shows_special = state.params.special || request.sampler->is_preserved(token);
     const bool is_full = !state.params.context_shift && slot.n_tokens() + 1 >= state.facts().n_ctx_slot;
-    Emission emission =
-        request.output->take(token, vocabulary.piece(token, shows_special), vocabulary.is_end(token),
-                             std::move(record), is_full, now_us(), request.generation_start);
+    TextOutput& output = request.output.value();
+    Emission emission = output.take(token, vocabulary.piece(token, shows_special), vocabulary.is_end(token),
+                                    std::move(record), is_full, now_us(), request.generation_start);
     send_partial(state, slot, std::move(emission));
-    if (request.output->ended()) {
+    if (output.ended()) {
         finish(state, slot);
     }
 }
@@ -108,7 +108,8 @@ void take_token(DecodeState& state, Slot& slot) {
 
 void fan_out(DecodeState& state, Slot& parent) {
     for (Slot& child : state.slots) {
-        const bool waits = child.state == SlotState::wait_other && child.request->task.parent == parent.request->task.id;
+        const bool waits =
+            child.state == SlotState::wait_other && child.request->task.parent == parent.request->task.id;
         if (!waits) {
             continue;
         }

@@ -5,7 +5,8 @@
 
 namespace paddock {
 
-/// Copies the prompt of a parent to the slots that wait for it; they then sample from the same row (10 §15.2).
+/// Copies the prompt of a parent to the slots that wait for it; they then sample from the same row (10
+/// §15.2).
 void fan_out(DecodeState& state, Slot& parent);
 
 /// Takes the slot's row of the window decoded last, `slot.window_row`; releases the slot when it is done.

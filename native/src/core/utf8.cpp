@@ -8,9 +8,7 @@ namespace {
 
 constexpr std::size_t longest = 4;
 
-bool is_continuation(unsigned char byte) {
-    return (byte & 0xC0U) == 0x80U;
-}
+bool is_continuation(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
 
 /// Bytes of the character that begins with this one; 1 for a byte that begins none.
 std::size_t character_length(unsigned char first) {

@@ -19,7 +19,8 @@ class Vocabulary {
     virtual bool is_end(Token token) const = 0;
     /// Bytes of a token; empty for an id outside the vocabulary. `special` shows the text of control tokens.
     virtual std::string piece(Token token, bool special) const = 0;
-    virtual std::vector<Token> tokenize(std::string_view text, bool add_special, bool parse_special) const = 0;
+    virtual std::vector<Token> tokenize(std::string_view text, bool add_special,
+                                        bool parse_special) const = 0;
     virtual std::string detokenize(const std::vector<Token>& tokens, bool special) const = 0;
 };
 

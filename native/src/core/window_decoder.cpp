@@ -96,7 +96,8 @@ void WindowDecoder::confirm(Batch& batch) {
 
 void WindowDecoder::serve_outputs() {
     for (Slot& slot : state_.slots) {
-        if (slot.state == SlotState::done_prompt && slot.window_row != no_row && !slot.request->task.children.empty()) {
+        if (slot.state == SlotState::done_prompt && slot.window_row != no_row &&
+            !slot.request->task.children.empty()) {
             fan_out(state_, slot);
         }
     }
@@ -104,9 +105,10 @@ void WindowDecoder::serve_outputs() {
         if (slot.request == nullptr) {
             continue;
         }
-        const bool had_rows = std::ranges::any_of(
-            window_, [&](const BatchRow& row) { return row.sequence == slot.id; });
-        if (had_rows && (slot.state == SlotState::processing_prompt || slot.state == SlotState::done_prompt)) {
+        const bool had_rows =
+            std::ranges::any_of(window_, [&](const BatchRow& row) { return row.sequence == slot.id; });
+        if (had_rows &&
+            (slot.state == SlotState::processing_prompt || slot.state == SlotState::done_prompt)) {
             send_progress(state_, slot);
         }
         end_refill(slot);
@@ -128,7 +130,8 @@ void WindowDecoder::on_failure(std::int32_t code, Batch& batch, Progress& progre
         return;
     }
     if (code == code_invalid) {
-        if (progress.start < progress.solo_until || batch[members_.front()].slot == batch[members_.back()].slot) {
+        if (progress.start < progress.solo_until ||
+            batch[members_.front()].slot == batch[members_.back()].slot) {
             fail_owners(batch, "Invalid input batch.");
             progress.start = progress.end;
         } else {
@@ -200,7 +203,8 @@ bool WindowDecoder::purge_oldest_idle() {
     if (oldest == nullptr) {
         return false;
     }
-    state_.log(log_warning, "slot " + std::to_string(oldest->id) + ": its prompt makes room for those that run");
+    state_.log(log_warning,
+               "slot " + std::to_string(oldest->id) + ": its prompt makes room for those that run");
     state_.clear(*oldest);
     return true;
 }
