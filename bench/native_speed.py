@@ -58,7 +58,9 @@ def decode_together(server: RunningServer, number: int) -> float:
                 range(STREAMS),
             )
         )
-        return sum(answer["tokens_predicted"] for answer in answers) / (time.monotonic() - begun)
+        elapsed_s = time.monotonic() - begun
+    n_tokens = sum(int(answer["tokens_predicted"]) for answer in answers)
+    return n_tokens / elapsed_s
 
 
 def long_prompt(number: int) -> str:
