@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from framework.chat.gbnf import GrammarError
+from framework.chat.gbnf_check import check_grammar
 from framework.chat.json_schema import SchemaError, schema_to_gbnf
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, fault, lookup, read_field, wrong_type
@@ -65,6 +67,11 @@ def read_grammar(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | 
             except SchemaError as error:
                 raise fault("json_schema", str(error)) from error
         if grammar:
+            try:
+                # Some texts hang the parser of the engine instead of failing in it.
+                check_grammar(str(grammar))
+            except GrammarError as error:
+                raise ApiError("invalid_request", f"Failed to initialize samplers: {error}") from error
             return str(grammar)
     return None
 

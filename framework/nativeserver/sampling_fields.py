@@ -98,8 +98,11 @@ def read_sampling(
             setattr(sampling, field.target, wrapped_seed(value) if field.target == "seed" else value)
     if (samplers := _either(body, defaults, "samplers")) is not None:
         sampling.samplers = sampler_names(samplers)
-    if (breakers := _either(body, defaults, "dry_sequence_breakers")) is not None:
-        sampling.dry_sequence_breakers = sequence_breakers(breakers)
+    if (found := lookup(body, ("dry_sequence_breakers",))) is not None:
+        sampling.dry_sequence_breakers = sequence_breakers(found[1])
+    elif (given := lookup(defaults, ("dry_sequence_breakers",))) is not None:
+        # `--dry-sequence-breaker none` leaves none.
+        sampling.dry_sequence_breakers = list(given[1])
     if (biases := _either(body, defaults, "logit_bias")) is not None:
         sampling.logit_bias = logit_biases(biases, tokenize, n_vocab)
 

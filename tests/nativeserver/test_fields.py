@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from framework.nativeserver import fields
-from framework.nativeserver.constraint_fields import MAX_STOP_BYTES
+from framework.nativeserver.constraint_fields import MAX_STOP_BYTES, read_grammar
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.fields import (
     asked_speculation,
@@ -285,7 +285,7 @@ async def test_a_lazy_grammar_has_triggers_and_preserved_tokens(world: World) ->
         pytest.param(
             {"grammar_triggers": [{"type": 1, "value": SPECIAL.decode()}]}, id="token not preserved"
         ),
-        pytest.param({"grammar_lazy": True, "grammar": "x"}, id="lazy without triggers"),
+        pytest.param({"grammar_lazy": True, "grammar": 'root ::= "x"'}, id="lazy without triggers"),
         pytest.param({"preserved_tokens": [1]}, id="ids"),
         pytest.param({"reasoning_budget_tokens": -2}, id="budget"),
         pytest.param({"reasoning_budget_end_tags": [1]}, id="tags"),
@@ -346,3 +346,8 @@ async def test_broken_fields_of_a_request_are_refused(world: World, body: dict[s
     with pytest.raises(ApiError) as caught:
         read_request(body, world.services)
     assert caught.value.message.startswith(f"Field '{next(iter(body))}': ")
+
+
+def test_a_grammar_that_would_hang_the_engine_is_refused() -> None:
+    with pytest.raises(ApiError, match="Failed to initialize samplers"):
+        read_grammar({"grammar": 'root ::= ("a"){3,2}'}, {})

@@ -13,7 +13,7 @@ from framework.engines.spec_args import owns_speculation
 from framework.manifest.spec_modes import MODES_WITH_DRAFTER
 from framework.planning.speculation import emit, reasons
 from framework.planning.speculation.detect import Detected, detect
-from framework.planning.speculation.native import guard_flags, settings_in_use
+from framework.planning.speculation.native import guard_flags, settings_in_use, settings_not_built
 from framework.values.plan import SpecDecision
 from framework.values.reason import Reason
 from framework.values.speculation import SpecInputs, drafts_by_model
@@ -31,7 +31,9 @@ def decide_speculation(inputs: SpecInputs) -> SpecDecision:
     told = _of_drafter(decision, inputs)
     if inputs.is_native:
         guard = guard_flags(inputs.policy, inputs.caps)
-        return replace(decision, block=(*decision.block, *guard), notes=(*told, *decision.notes))
+        unbuilt = settings_not_built(inputs.policy, inputs.caps)
+        mark = (reasons.native_only(unbuilt, is_native=True),) if unbuilt else ()
+        return replace(decision, block=(*decision.block, *guard), notes=(*told, *decision.notes, *mark))
     unused = settings_in_use(inputs.policy) if inputs.policy.mode != "off" else []
     mark = (reasons.native_only(unused),) if unused else ()
     return replace(decision, notes=(*told, *decision.notes, *mark))

@@ -36,6 +36,12 @@ def settings_in_use(policy: SpecPolicy) -> list[str]:
     return [*found, *(["loop_guard"] if is_guarded(policy) else [])]
 
 
+def settings_not_built(policy: SpecPolicy, caps: Capabilities) -> list[str]:
+    """Settings in use that a build of the native engine has no flags for; none where nothing is known."""
+    flags = {'depth = "adaptive"': ADAPTIVE_FLAG, "controller": CONTROLLER_FLAG, "loop_guard": GUARD_FLAG}
+    return [name for name in settings_in_use(policy) if caps.conclusive and not caps.has(flags[name])]
+
+
 def controller_flags(policy: SpecPolicy, caps: Capabilities) -> tuple[str, ...]:
     """How the depth of drafts is ruled, where a model drafts."""
     if not caps.has(ADAPTIVE_FLAG):

@@ -215,15 +215,19 @@ def drafter_unused(drafter: str, resolved: str) -> Reason:
     )
 
 
-def native_only(settings: Iterable[str]) -> Reason:
-    """Settings that only the native engine knows."""
+def native_only(settings: Iterable[str], *, is_native: bool = False) -> Reason:
+    """Settings that only the native engine knows; `is_native`: it is one, of a build without them."""
     names = list(settings)
     has = "has" if len(names) == 1 else "have"
+    who = "this build of the native engine does not adapt depths or guard against loops."
+    remedy = "Take them out, or use a number for depth."
+    if not is_native:
+        who = "only an engine of kind native adapts depths and guards against loops."
+        remedy = 'Use engines.NAME.kind = "native", or a number for depth.'
     return Reason(
         "native_only",
-        f"{' and '.join(names)} {has} no effect here: only an engine of kind native adapts depths and guards"
-        " against loops.",
-        'Use engines.NAME.kind = "native", or a number for depth.',
+        f"{' and '.join(names)} {has} no effect here: {who}",
+        remedy,
         evidence={"settings": names},
     )
 

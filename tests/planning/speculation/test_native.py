@@ -50,6 +50,9 @@ def test_the_guard_works_without_drafting_as_well() -> None:
 def test_a_native_engine_that_lacks_them_gets_none_of_these_flags() -> None:
     decision = decided("mtp", HEAD, NEW, is_native=True, loop_guard=GUARD, is_adaptive=True)
     assert decision.block == ("--spec-type", "draft-mtp", "--spec-draft-n-max", "3")
+    note = next(note for note in decision.notes if note.code == "native_only")
+    assert note.evidence["settings"] == ['depth = "adaptive"', "loop_guard"]
+    assert "this build of the native engine" in note.message
 
 
 @pytest.mark.parametrize(
