@@ -157,6 +157,20 @@ TEST_CASE("more choices than slots are refused") {
     }
 }
 
+TEST_CASE("choices share the fate of a prompt that is empty or too long") {
+    RunningEngine running;
+    Task parent = completion({}, 5);
+    parent.children = {1};
+    for (const Result& result : running.run({parent, completion({}, 5)})) {
+        CHECK(result.kind == ResultKind::final);
+    }
+    parent.tokens = prompt_of(128);
+    for (const Result& result : running.run({parent, completion({}, 5)})) {
+        CHECK(result.error == ErrorKind::exceed_context_size);
+    }
+    CHECK(running.engine->snapshot()->n_processing == 0);
+}
+
 TEST_CASE("10 14.3: one row at a time until the owner of the row fails, and others go on") {
     // 60 rows, then 30, 15, 7, 3 and 1.
     RunningEngine running(with_codes({1, 1, 1, 1, 1, 1}));

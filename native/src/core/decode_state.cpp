@@ -61,9 +61,24 @@ void DecodeState::release(Slot& slot) {
     }
 }
 
+std::vector<Slot*> DecodeState::waiting_children(const Slot& parent) {
+    std::vector<Slot*> children;
+    for (Slot& slot : slots) {
+        if (slot.state == SlotState::wait_other && slot.request->task.parent == parent.request->task.id) {
+            children.push_back(&slot);
+        }
+    }
+    return children;
+}
+
 void DecodeState::fail(Slot& slot, ErrorKind kind, const std::string& message) {
+    const std::vector<Slot*> children = waiting_children(slot);
     send_error(slot.request->task, kind, message);
     release(slot);
+    for (Slot* child : children) {
+        send_error(child->request->task, kind, message);
+        release(*child);
+    }
 }
 
 void DecodeState::send_error(const Task& task, ErrorKind kind, const std::string& message) {

@@ -50,7 +50,9 @@ struct DecodeState {
     void clear(Slot& slot);
     /// Ends the request of a slot; the prompt stays for reuse (10 §5.3).
     void release(Slot& slot);
-    /// Error to the slot's task, then release.
+    /// Choices that wait for the prompt of this slot (10 §15).
+    std::vector<Slot*> waiting_children(const Slot& parent);
+    /// Error to the slot's task, then release; choices that wait for its prompt get the same.
     void fail(Slot& slot, ErrorKind kind, const std::string& message);
     void send_error(const Task& task, ErrorKind kind, const std::string& message);
 };

@@ -97,6 +97,10 @@ bool begin(DecodeState& state, Slot& slot) {
     slot.request->prompt_start = now_us();
     slot.state = SlotState::processing_prompt;
     if (slot.request->task.tokens.empty()) {
+        for (Slot* child : state.waiting_children(slot)) {
+            send_final(state, *child);
+            state.release(*child);
+        }
         send_final(state, slot);
         state.release(slot);
         return false;

@@ -100,6 +100,7 @@ class Sampler {
     virtual ~Sampler() = default;
 
     /// The token chosen at a row; `logits` has one value for each token of the vocabulary. Throws
+    /// std::invalid_argument when the request itself leaves nothing to choose, and
     /// std::runtime_error when nothing can be chosen.
     virtual Token sample(std::span<const float> logits) = 0;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -107,20 +108,15 @@ void take_token(DecodeState& state, Slot& slot) {
 }  // namespace
 
 void fan_out(DecodeState& state, Slot& parent) {
-    for (Slot& child : state.slots) {
-        const bool waits =
-            child.state == SlotState::wait_other && child.request->task.parent == parent.request->task.id;
-        if (!waits) {
-            continue;
-        }
-        state.context().remove(child.id, 0, end_position);
-        state.context().copy(parent.id, child.id);
-        child.record = parent.record;
-        child.window_row = parent.window_row;
-        child.n_prompt_cached = parent.n_prompt_cached;
-        child.n_prompt_processed = parent.n_prompt_processed;
-        child.request->prompt_start = parent.request->prompt_start;
-        complete_prompt(state, child);
+    for (Slot* child : state.waiting_children(parent)) {
+        state.context().remove(child->id, 0, end_position);
+        state.context().copy(parent.id, child->id);
+        child->record = parent.record;
+        child->window_row = parent.window_row;
+        child->n_prompt_cached = parent.n_prompt_cached;
+        child->n_prompt_processed = parent.n_prompt_processed;
+        child->request->prompt_start = parent.request->prompt_start;
+        complete_prompt(state, *child);
     }
 }
 
@@ -142,6 +138,9 @@ void step(DecodeState& state, Slot& slot) {
     }
     try {
         take_token(state, slot);
+    } catch (const std::invalid_argument& problem) {
+        // The request asked for what can't be: a grammar that has ended, and no end.
+        state.fail(slot, ErrorKind::invalid_request, problem.what());
     } catch (const std::exception& problem) {
         state.fail(slot, ErrorKind::server, std::string("No token could be chosen: ") + problem.what());
     }

@@ -57,7 +57,7 @@ Token LlamaSampler::sample(std::span<const float> logits) {
 
     // Testing one token is cheap, testing a vocabulary isn't; models mostly keep to a grammar by themselves.
     fill(logits);
-    if (!grammar_->restrict(candidates_)) throw std::runtime_error("the grammar allows no further token");
+    if (!grammar_->restrict(candidates_)) throw std::invalid_argument("the grammar allows no further token");
     return choose();
 }
 
@@ -117,7 +117,7 @@ bool LlamaSampler::is_preserved(Token token) const { return std::ranges::binary_
 
 Token LlamaSampler::choose() {
     const std::optional<Token> token = candidates_.choose(chain_.get());
-    if (!token.has_value()) throw std::runtime_error("the sampling parameters rule out every token");
+    if (!token.has_value()) throw std::invalid_argument("the sampling parameters rule out every token");
     return *token;
 }
 
