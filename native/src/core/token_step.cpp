@@ -83,6 +83,11 @@ void finish(DecodeState& state, Slot& slot) {
 /// One more token of a generating slot.
 void take_token(DecodeState& state, Slot& slot) {
     SlotRequest& request = *slot.request;
+    // Only a request that generates text comes here, and each of those has it.
+    if (!request.output.has_value()) {
+        return;
+    }
+    TextOutput& output = *request.output;
     const GenerationParams& params = *request.params;
     const auto logits = state.context().logits(slot.window_row);
     const Token token = request.sampler->sample(logits);
@@ -96,7 +101,6 @@ void take_token(DecodeState& state, Slot& slot) {
     const Vocabulary& vocabulary = *state.model.vocabulary;
     const bool shows_special = state.params.special || request.sampler->is_preserved(token);
     const bool is_full = !state.params.context_shift && slot.n_tokens() + 1 >= state.facts().n_ctx_slot;
-    TextOutput& output = request.output.value();
     Emission emission = output.take(token, vocabulary.piece(token, shows_special), vocabulary.is_end(token),
                                     std::move(record), is_full, now_us(), request.generation_start);
     send_partial(state, slot, std::move(emission));
