@@ -15,11 +15,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
 import psutil
-import uvicorn
 from starlette.types import ASGIApp
 
-from framework.http_connection import HttpConnection, connection_type
-from framework.http_limits import HttpLimits, limits_of_process
+from framework.http_limits import limits_of_process
+from framework.http_server import HttpServer
 from framework.manifest.addresses import is_loopback
 from framework.manifest.load import Loaded
 from framework.values.manifest import Listener
@@ -27,13 +26,6 @@ from framework.values.problem import Problem
 from framework.values.process import INTERRUPTED
 
 BACKLOG = 1024
-# Streams end by themselves when the manager closes what they follow; what is left then is cut, such as the
-# stream of a client that takes nothing.
-GRACE_S = 1.0
-# A request that was cut ends as with any client that leaves (08 §4.3: within 1 s); what does not is a fault.
-FAULT_S = 3
-# Browsers keep idle connections for about a minute; the side that closes first risks losing a request.
-KEEP_ALIVE_S = 75
 
 
 class ListenerTaken(Exception):
@@ -113,43 +105,6 @@ async def serve_http(
         server.should_exit = True
         await serving
     return 0
-
-
-class HttpServer(uvicorn.Server):
-    """uvicorn with bounded connections, without signal handlers of its own, and with an end that comes."""
-
-    def __init__(self, app: ASGIApp, limits: HttpLimits) -> None:
-        config = uvicorn.Config(
-            app,
-            http=connection_type(limits),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=FAULT_S,
-        )
-        super().__init__(config)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the manager."""
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for what ends by itself, cut the rest: handlers see a client that left, not a cancel."""
-        cutting = asyncio.get_running_loop().call_later(GRACE_S, self._cut)
-        try:
-            await super().shutdown(sockets)
-        finally:
-            cutting.cancel()
-
-    def _cut(self) -> None:
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, HttpConnection):
-                connection.cut()
 
 
 @contextlib.contextmanager

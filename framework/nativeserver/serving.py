@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from framework.chat.template_limits import TemplateError
+from framework.http_limits import limits_of_process
+from framework.http_server import HttpServer
 from framework.nativeserver.app import loaded, make_app
 from framework.nativeserver.bind import Listening
 from framework.nativeserver.bridge import FAILED, EngineBridge
 from framework.nativeserver.core import Engine
 from framework.nativeserver.engine_params import engine_params
-from framework.nativeserver.http_server import HttpServer
 from framework.nativeserver.settings import Settings
 from framework.values.process import INTERRUPTED
 
@@ -34,6 +35,8 @@ OK, BROKEN, DEVICE_GONE = 0, 1, 3
 CANCELLED = "cancelled"
 ENGINE_END_MS = 3000
 LOADER_END_S = 1.0
+# A request that was cut and does not end is a fault; an end as a whole may take 5 s.
+FAULT_S = 2
 # Of the 5 s that an end may take; whatever still runs then holds nothing that is worth waiting for.
 LAST_RESORT_S = 4.5
 STATE_EVERY_S = 0.2
@@ -74,7 +77,14 @@ class _Server:
         self._listening = listening
         self._bridge = bridge
         self._app = make_app(settings.options, bridge)
-        self._http = HttpServer(self._app, settings.options)
+        options = settings.options
+        self._http = HttpServer(
+            self._app,
+            limits_of_process(),
+            fault_s=FAULT_S,
+            ssl_key_file=options.ssl_key_file,
+            ssl_cert_file=options.ssl_cert_file,
+        )
 
     async def run(self, stop: asyncio.Event) -> int:
         """From listening to the end."""

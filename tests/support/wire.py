@@ -11,7 +11,8 @@ import uvloop
 from starlette.types import ASGIApp
 
 from framework.http_limits import HttpLimits
-from framework.listener import HttpServer, Listening
+from framework.http_server import HttpServer
+from framework.listener import Listening
 from framework.values.manifest import Listener
 from tests.support.waiting import wait_until
 

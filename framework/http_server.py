@@ -1,6 +1,6 @@
-"""The HTTP server around the application: bounded connections, TLS, and an end that comes (12 §1.4).
+"""uvicorn as both of our servers run it: bounded connections, no signals, an end that comes (07 §5.5).
 
-Made by serving.
+Made by listener for the manager, and by nativeserver for the native engine.
 """
 
 from __future__ import annotations
@@ -9,29 +9,38 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from framework.http_connection import HttpConnection, connection_type
-from framework.http_limits import limits_of_process
-from framework.nativeserver.options import ServerOptions
+from framework.http_limits import HttpLimits
 
-# A pool of the manager or a browser closes first: the side that does so risks losing a request.
-KEEP_ALIVE_S = 75
-# Streams end by themselves when the engine ends their tasks; what is left then is cut.
+# Streams end by themselves when what they follow is closed; what is left then is cut, such as the stream of a
+# client that takes nothing.
 GRACE_S = 1.0
-# A request that was cut ends as with any client that leaves; what does not is a fault.
-FAULT_S = 2
+# A request that was cut ends as with any client that leaves (08 §4.3: within 1 s); what does not is a fault.
+FAULT_S = 3
+# Browsers keep idle connections for about a minute; the side that closes first risks losing a request.
+KEEP_ALIVE_S = 75
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without signal handlers of its own."""
+    """uvicorn with bounded connections, without signal handlers of its own, and with an end that comes."""
 
-    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: HttpLimits,
+        *,
+        fault_s: int = FAULT_S,
+        ssl_key_file: Path | None = None,
+        ssl_cert_file: Path | None = None,
+    ) -> None:
         config = uvicorn.Config(
             app,
-            http=connection_type(limits_of_process()),
+            http=connection_type(limits),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -39,15 +48,15 @@ class HttpServer(uvicorn.Server):
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=FAULT_S,
-            ssl_keyfile=options.ssl_key_file,
-            ssl_certfile=options.ssl_cert_file,
+            timeout_graceful_shutdown=fault_s,
+            ssl_keyfile=ssl_key_file,
+            ssl_certfile=ssl_cert_file,
         )
         super().__init__(config)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to serving."""
+        """Leave signals to whoever serves."""
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
