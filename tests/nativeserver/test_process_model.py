@@ -61,7 +61,7 @@ def test_a_signal_ends_a_stream_with_an_error_and_the_process_with_0(smollm2: Pa
                     begin = time.monotonic()
                     server.process.terminate()
         assert server.process.wait(10) == 0
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 9
     assert events[-1]["error"]["type"] == "unavailable_error"
     assert len(events) < 400
 
@@ -79,5 +79,5 @@ def test_a_signal_ends_a_load(smollm2: Path) -> None:
         process.terminate()
         rest = process.stderr.read()
         assert process.wait(10) == 0
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 9
     assert "Traceback" not in rest

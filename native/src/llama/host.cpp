@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <mutex>
 #include <string_view>
 
@@ -146,6 +147,12 @@ bool is_memory_failure(const LoadError& error) {
 }  // namespace
 
 Loaded LlamaHost::load(const EngineParams& params, const std::function<bool()>& is_cancelled) {
+    // A thread that has computed keeps OpenMP workers for as long as it lives. More of them than processors
+    // makes libgomp's barriers sleep instead of spin, so the warm-up's have to be gone when decoding begins.
+    return std::async(std::launch::async, [&] { return load_here(params, is_cancelled); }).get();
+}
+
+Loaded LlamaHost::load_here(const EngineParams& params, const std::function<bool()>& is_cancelled) {
     check_ranges(params);
     start_library();
     start_numa(params.numa);

@@ -17,6 +17,8 @@ class LlamaHost final : public ModelHost {
     void log(int level, const std::string& text) const override;
 
   private:
+    Loaded load_here(const EngineParams& params, const std::function<bool()>& is_cancelled);
+
     std::optional<EngineParams> effective_;
 };
 
