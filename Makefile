@@ -77,6 +77,7 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.pool_swaps
 	@$(BIN)/python -m bench.speculation_yield
 	@$(BIN)/python -m bench.native_speed
+	@$(BIN)/python -m bench.native_storm
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -88,8 +88,8 @@ class MessagesFlavour:
         return Event({"type": "message_start", "message": message}, "message_start")
 
     def _report(self, final: Result) -> dict[str, Any]:
-        run = self._run
-        return {"engine_report": engine_report(final, run.speculation)} if run.wishes.engine_report else {}
+        wishes = self._run.wishes
+        return {"engine_report": engine_report(final, wishes.ignored_type)} if wishes.engine_report else {}
 
 
 def content_blocks(reply: ParsedReply) -> list[dict[str, Any]]:
@@ -127,4 +127,4 @@ async def count_tokens(request: Request) -> Response:
     """POST `/v1/messages/count_tokens`."""
     body, services = chat_body(await read_json(request)), services_of(request)
     await services.bridge.ready_or_wake()
-    return JsonResponse({"input_tokens": count_prompt(body, services)})
+    return JsonResponse({"input_tokens": await count_prompt(body, services)})

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from framework.nativeserver.core import Engine, Result, Task
+from framework.nativeserver.core_speculation import Speculation
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.partials import Mailbox, lost_tasks
 
@@ -138,6 +139,10 @@ class EngineBridge:
     def n_slots(self) -> int:
         """Slots, after `auto` was resolved."""
         return self.engine.n_slots()
+
+    def speculation(self) -> Speculation:
+        """Which drafters run, and which do not. Once the model was loaded."""
+        return self.engine.speculation()
 
     def snapshot(self) -> Any:
         """What readers may see without asking the decode thread."""

@@ -10,12 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.chat.reply import ParsedReply
-from framework.nativeserver.chat_run import ChatRun, ReplyStream, finish_reason, run_chat
+from framework.nativeserver.chat_run import ChatRun, ReplyStream, run_chat
 from framework.nativeserver.chat_shapes import ROLE_DELTA, delta_json, message_json
 from framework.nativeserver.core import Result
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Event
 from framework.nativeserver.native_completion import NativeFlavour, progress_json
+from framework.nativeserver.oai_completion import finish_reason
 from framework.nativeserver.probabilities import records_json
 from framework.nativeserver.services import services_of
 from framework.nativeserver.timings_shape import timings_json
@@ -53,7 +54,7 @@ class ChatFlavour:
             "usage": usage_json(finals),
             "id": run.completion_id,
             **self._extras(finals[0]),
-            "timings": timings_json(finals[0].timings),
+            "timings": timings_json(finals[0]),
         }
 
     def events(self, result: Result) -> list[Event]:
@@ -77,7 +78,7 @@ class ChatFlavour:
             return []
         finals = sorted(self._finals, key=lambda final: final.index)
         chunk = self._envelope([])
-        return [Event({**chunk, "usage": usage_json(finals), "timings": timings_json(finals[0].timings)})]
+        return [Event({**chunk, "usage": usage_json(finals), "timings": timings_json(finals[0])})]
 
     def error(self, error: ApiError) -> Event:
         """The envelope."""
@@ -127,7 +128,7 @@ class ChatFlavour:
         """How far the prompt is; a chunk with the role, as if the reply began."""
         chunk = self._chunk(result.index, ROLE_DELTA)
         if result.has_timings:
-            chunk["timings"] = timings_json(result.timings)
+            chunk["timings"] = timings_json(result)
         return {**chunk, "prompt_progress": progress_json(result)}
 
     def _delta_chunks(self, choice: _Choice, result: Result) -> list[dict[str, Any]]:
@@ -138,14 +139,14 @@ class ChatFlavour:
             chunks.append(self._chunk(result.index, delta_json(delta, call_id), choice.records))
             choice.records = []
         if chunks and result.has_timings and result.kind == "partial":
-            chunks[-1]["timings"] = timings_json(result.timings)
+            chunks[-1]["timings"] = timings_json(result)
         return chunks
 
     def _last_chunk(self, choice: _Choice, final: Result) -> dict[str, Any]:
         reason = finish_reason(final.stop, has_calls=choice.stream.has_calls)
         chunk = self._chunk(final.index, {}, choice.records, reason)
         if not self._run.wishes.include_usage:
-            chunk["timings"] = timings_json(final.timings)
+            chunk["timings"] = timings_json(final)
         return {**chunk, **self._extras(final)}
 
     def _extras(self, final: Result) -> dict[str, Any]:
@@ -157,13 +158,13 @@ class ChatFlavour:
                 run.params,
                 [run.prompt_text],
                 n_choices=run.wishes.n_choices,
-                speculation=run.speculation,
+                ignored_type=run.wishes.ignored_type,
             )
             verbose = native.final(final, streamed=run.params.stream)
             verbose["generation_settings"] |= run.chat_settings
             extras["__verbose"] = verbose
         if run.wishes.engine_report:
-            extras["engine_report"] = engine_report(final, run.speculation)
+            extras["engine_report"] = engine_report(final, run.wishes.ignored_type)
         return extras
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from framework.nativeserver.errors import ApiError
+from framework.nativeserver.conversion import optional, refusal
 from framework.nativeserver.options import ChatOptions
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -19,7 +19,6 @@ RESPONSE_TYPES = ("text", "json_object", "json_schema")
 TOP_LOGPROBS = 20
 MAX_TOOLS = 1024
 ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
-_KINDS: dict[type, str] = {bool: "boolean", dict: "object", list: "array", str: "string"}
 
 
 @dataclass(frozen=True)
@@ -54,18 +53,18 @@ def read_chat_fields(body: Mapping[str, Any], options: ChatOptions) -> ChatField
     choice, name = _tool_choice(body)
     tools = _tools(body)
     if name is not None and name not in {tool["function"]["name"] for tool in tools}:
-        raise _refusal(f"tool_choice names the function {name!r}, which is not one of tools")
+        raise refusal(f"tool_choice names the function {name!r}, which is not one of tools")
     schema, grammar = _schema(body), _of(body, "grammar", str, "")
     if grammar and schema is not None:
-        raise _refusal("Cannot use both json_schema and grammar")
+        raise refusal("Cannot use both json_schema and grammar")
     if grammar and tools and choice != "none":
-        raise _refusal("Cannot use custom grammar constraints with tools.")
+        raise refusal("Cannot use custom grammar constraints with tools.")
     if tools and not options.jinja:
-        raise _refusal("tools param requires --jinja flag")
+        raise refusal("tools param requires --jinja flag")
     adds = _of(body, "add_generation_prompt", bool, True)
     continues = _of(body, "continue_final_message", bool, False)
     if adds and continues:
-        raise _refusal("Cannot set both add_generation_prompt and continue_final_message to true.")
+        raise refusal("Cannot set both add_generation_prompt and continue_final_message to true.")
     return ChatFields(
         messages=body.get("messages"),
         tools=tools,
@@ -85,25 +84,20 @@ def read_chat_fields(body: Mapping[str, Any], options: ChatOptions) -> ChatField
 
 def _of(body: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
     """A field of one JSON type."""
-    value = body.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, kind):
-        found = _KINDS.get(type(value), "number")
-        raise _refusal(f"Field '{name}': type must be {_KINDS[kind]}, but is {found}")
-    return value
+    value = optional(body, name, kind)
+    return default if value is None else value
 
 
 def _tools(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     tools = _of(body, "tools", list, [])
     if len(tools) > MAX_TOOLS:
-        raise _refusal(f"Field 'tools': {len(tools)} tools; {MAX_TOOLS} are allowed")
+        raise refusal(f"Field 'tools': {len(tools)} tools; {MAX_TOOLS} are allowed")
     for at, tool in enumerate(tools):
         if not isinstance(tool, dict) or tool.get("type") != "function":
-            raise _refusal(f"Field 'tools': entry {at} must be an object with type 'function'")
+            raise refusal(f"Field 'tools': entry {at} must be an object with type 'function'")
         function = tool.get("function")
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise _refusal(f"Field 'tools': entry {at} needs a 'function' with a string 'name'")
+            raise refusal(f"Field 'tools': entry {at} needs a 'function' with a string 'name'")
     return tuple(tools)
 
 
@@ -117,7 +111,7 @@ def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, str | None]:
     function = choice.get("function") if isinstance(choice, dict) else None
     if isinstance(function, dict) and isinstance(name := function.get("name"), str):
         return "required", name
-    raise _refusal(f"Invalid tool_choice: {choice!r:.80}; it is auto, none, required or names a function")
+    raise refusal(f"Invalid tool_choice: {choice!r:.80}; it is auto, none, required or names a function")
 
 
 def _schema(body: Mapping[str, Any]) -> Any:
@@ -126,16 +120,16 @@ def _schema(body: Mapping[str, Any]) -> Any:
     kind = wanted.get("type", "text")
     if kind not in RESPONSE_TYPES:
         allowed = ", ".join(RESPONSE_TYPES)
-        raise _refusal(f"response_format type must be one of {allowed}, but got: {kind!r:.80}")
+        raise refusal(f"response_format type must be one of {allowed}, but got: {kind!r:.80}")
     if kind == "text":
         return own
     if own is not None:
-        raise _refusal("Cannot use both json_schema and a response_format that is not text")
+        raise refusal("Cannot use both json_schema and a response_format that is not text")
     if kind == "json_object":
         return wanted.get("schema") or ANY_OBJECT
     described = wanted.get("json_schema")
     if not isinstance(described, dict) or described.get("schema") is None:
-        raise _refusal("response_format of type json_schema needs json_schema.schema")
+        raise refusal("response_format of type json_schema needs json_schema.schema")
     return described["schema"]
 
 
@@ -144,14 +138,14 @@ def _template_kwargs(body: Mapping[str, Any], options: ChatOptions) -> Mapping[s
     merged = {**options.template_kwargs, **_of(body, "chat_template_kwargs", dict, {})}
     thinking = merged.get("enable_thinking")
     if thinking is not None and not isinstance(thinking, bool):
-        raise _refusal('invalid type for "enable_thinking" (expected boolean)')
+        raise refusal('invalid type for "enable_thinking" (expected boolean)')
     return merged
 
 
 def _reasoning_format(body: Mapping[str, Any], options: ChatOptions) -> str:
     name: str = _of(body, "reasoning_format", str, options.reasoning_format)
     if name not in REASONING_FORMATS:
-        raise _refusal(f"Unknown reasoning format: {name}; known are {', '.join(REASONING_FORMATS)}")
+        raise refusal(f"Unknown reasoning format: {name}; known are {', '.join(REASONING_FORMATS)}")
     return name
 
 
@@ -161,11 +155,7 @@ def _n_probs(body: Mapping[str, Any]) -> int | None:
     if count is None:
         return TOP_LOGPROBS if wanted else None
     if not wanted:
-        raise _refusal("top_logprobs requires logprobs to be set to true")
+        raise refusal("top_logprobs requires logprobs to be set to true")
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise _refusal("Field 'top_logprobs': must be a whole number from 0")
+        raise refusal("Field 'top_logprobs': must be a whole number from 0")
     return count
-
-
-def _refusal(message: str) -> ApiError:
-    return ApiError("invalid_request", message)

@@ -20,10 +20,11 @@ from framework.models.template_caps import template_capabilities
 from framework.models.thinking import request_arguments
 from framework.nativeserver.chat_fields import ChatFields, read_chat_fields
 from framework.nativeserver.chat_prompt import ChatPrompt, make_prompt
-from framework.nativeserver.constraint_fields import TRIGGER_KINDS
-from framework.nativeserver.errors import ApiError
+from framework.nativeserver.conversion import refusal
+from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.options import ChatOptions
 from framework.nativeserver.services import Services
+from framework.nativeserver.task_shapes import TRIGGER_TYPES
 
 # Fields that are answered here and mean something else, or nothing, to the reader of the others.
 _CHAT_ONLY = frozenset(
@@ -41,6 +42,8 @@ _CHAT_ONLY = frozenset(
         *("continue_final_message", "logprobs", "top_logprobs", "prompt"),
     )
 )
+
+_WITH_GRAMMAR = ("tools", "response_format", "json_schema", "grammar")
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,12 @@ def prepare(body: Mapping[str, Any], services: Services) -> ChatPrepared:
     form = detect_format(template.source)
     can_call = template.caps["supports_tools"]
     if not can_call and wanted.tools and wanted.tool_choice == "required":
-        raise _refusal("tool_choice asks for a call, but the chat template of this model has no tools")
+        raise refusal("tool_choice asks for a call, but the chat template of this model has no tools")
     try:
         prompt = make_prompt(wanted, template, form, _variables(wanted, template, options), options)
         limits = _limits(wanted, form, prompt, can_call=can_call, skip=options.skip_parsing)
     except (MessageError, TemplateError, SchemaError, GrammarError) as error:
-        raise _refusal(str(error)) from error
+        raise refusal(str(error)) from error
     kept = {name: value for name, value in body.items() if name not in _CHAT_ONLY}
     return ChatPrepared(
         prompt=_without_bos(prompt.text, services),
@@ -87,9 +90,15 @@ def prepare(body: Mapping[str, Any], services: Services) -> ChatPrepared:
     )
 
 
+async def prepare_off_loop(body: Mapping[str, Any], services: Services) -> ChatPrepared:
+    """`prepare`, beside the event loop when there is much to read, or a grammar to make or to check."""
+    beside = is_large(body) or any(body.get(name) for name in _WITH_GRAMMAR)
+    return await off_loop_if(beside, prepare, body, services)
+
+
 def _template(services: Services) -> ChatTemplate:
     if services.templates is None:
-        raise _refusal("This model has no chat template; name one with --chat-template")
+        raise refusal("This model has no chat template; name one with --chat-template")
     return services.templates
 
 
@@ -128,7 +137,7 @@ def _limits(
         "grammar": grammar,
         "grammar_lazy": calls.lazy,
         "grammar_triggers": [
-            {"type": TRIGGER_KINDS.index(trigger.kind), "value": trigger.value} for trigger in calls.triggers
+            {"type": TRIGGER_TYPES[trigger.kind], "value": trigger.value} for trigger in calls.triggers
         ],
         "preserved_tokens": list(calls.preserved),
     }
@@ -164,7 +173,3 @@ def _without_bos(prompt: str, services: Services) -> str:
     if meta is not None and meta.adds_bos and meta.bos_text:
         return prompt.removeprefix(meta.bos_text)
     return prompt
-
-
-def _refusal(message: str) -> ApiError:
-    return ApiError("invalid_request", message)

@@ -17,19 +17,14 @@ from framework.chat.deltas import Delta, ReplyDeltas
 from framework.chat.formats import ReadOptions
 from framework.chat.reply import ParsedReply, ToolCall, parse_reply
 from framework.nativeserver import driver
-from framework.nativeserver.chat_request import ChatPrepared, prepare
+from framework.nativeserver.chat_request import ChatPrepared, prepare_off_loop
 from framework.nativeserver.completion_ids import new_completion_id
 from framework.nativeserver.core import Result
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Flavour
-from framework.nativeserver.fields import (
-    RequestFields,
-    asked_speculation,
-    read_generation_off_loop,
-    read_request,
-)
+from framework.nativeserver.fields import RequestFields, read_generation_off_loop, read_request
+from framework.nativeserver.native_completion import prompt_texts
 from framework.nativeserver.oai_completion import now_s
-from framework.nativeserver.off_loop import LARGE, off_loop_if
 from framework.nativeserver.prompt_input import tokenize_text
 from framework.nativeserver.services import Services
 from framework.nativeserver.tool_ids import new_call_id
@@ -49,7 +44,6 @@ class ChatRun:
     created: int
     """Unix seconds."""
     tools: Sequence[Mapping[str, Any]] = ()
-    speculation: tuple[str, ...] = ()
     prompt_text: str = field(default="", repr=False)
     """As the engine reads it; for `verbose` alone."""
 
@@ -126,13 +120,6 @@ class ReplyStream:
         return ParsedReply(reply.content, reply.reasoning, tuple(calls))
 
 
-def finish_reason(stop: str, *, has_calls: bool) -> str:
-    """Why a choice ended, in OpenAI's words (12 §8.5)."""
-    if stop not in ("word", "eos"):
-        return "length"
-    return "tool_calls" if has_calls else "stop"
-
-
 async def run_chat(
     request: Request,
     services: Services,
@@ -146,8 +133,7 @@ async def run_chat(
     `one_choice`: the flavour has no form for several.
     """
     await services.bridge.ready_or_wake()
-    is_large = _size(body) > LARGE
-    prepared = await off_loop_if(is_large, prepare, body, services)
+    prepared = await prepare_off_loop(body, services)
     wishes = read_request(prepared.fields, services)
     if one_choice and wishes.n_choices != 1:
         raise ApiError("invalid_request", "Field 'n': this interface has one choice only")
@@ -162,8 +148,7 @@ async def run_chat(
         new_completion_id(),
         now_s(),
         tools=_tools(body),
-        speculation=asked_speculation(body) or services.options.speculation_types,
-        prompt_text=read_text(services.bridge.detokenize(tokens)) if wishes.verbose else "",
+        prompt_text=(await prompt_texts(services, [tokens]))[0] if wishes.verbose else "",
     )
     return await driver.run(
         request,
@@ -182,19 +167,3 @@ async def run_chat(
 def _tools(body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The functions, which `prepare` has checked."""
     return tuple(body.get("tools") or ())
-
-
-def _size(value: Any) -> int:
-    """Characters of the texts in a body; it does not look further once that is large."""
-    waiting, size = [value], 0
-    while waiting and size <= LARGE:
-        value = waiting.pop()
-        if isinstance(value, str):
-            size += len(value)
-        elif isinstance(value, Mapping):
-            size += len(value)
-            waiting += value.values()
-        elif isinstance(value, list):
-            size += len(value)
-            waiting += value
-    return size

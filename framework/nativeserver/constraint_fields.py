@@ -13,14 +13,19 @@ from framework.chat.gbnf_check import check_grammar
 from framework.chat.json_schema import SchemaError, schema_to_gbnf
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, fault, lookup, read_field, wrong_type
+from framework.nativeserver.task_shapes import TRIGGER_TYPES
 
 MAX_STOP_BYTES = 2**20
 """Of all stop strings together; every token is compared with each of them."""
 MAX_STOP_STRINGS = 16_384
-MAX_TRIGGERS = 1024
+MAX_TRIGGERS = 256
+MAX_PRESERVED = 1024
 MAX_TAGS = 64
-TRIGGER_KINDS = ("token", "word", "pattern", "pattern_full")
-"""In the order of the numbers that stand for them."""
+MAX_TOKEN_TEXT_BYTES = 4096
+"""Of a text that stands for a token, or for a few."""
+MAX_REASONING_BYTES = 65_536
+"""Of message and tags together; every token is compared with the tags."""
+_TRIGGER_KINDS = tuple(TRIGGER_TYPES)
 
 REASONING_FIELDS: tuple[Field, ...] = (
     Field(("reasoning_budget_tokens",), "integer", "budget_tokens", -1, INT32_MAX),
@@ -96,10 +101,18 @@ def preserved_tokens(value: Any, tokenize: Tokenize) -> list[int]:
     """Ids of the texts that are one token; others can't be shown specially and are left out."""
     if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
         raise fault("preserved_tokens", "must be an array of strings")
-    if len(value) > MAX_TRIGGERS:
-        raise fault("preserved_tokens", f"{len(value)} strings; at most {MAX_TRIGGERS} are allowed")
-    found = [tokenize(text) for text in value]
+    if len(value) > MAX_PRESERVED:
+        raise fault("preserved_tokens", f"{len(value)} strings; at most {MAX_PRESERVED} are allowed")
+    found = [tokenize(short_text("preserved_tokens", text)) for text in value]
     return [tokens[0] for tokens in found if len(tokens) == 1]
+
+
+def short_text(name: str, text: str) -> str:
+    """The text, which names a token. Raises ApiError when it is too long for that."""
+    n_bytes = len(text.encode())
+    if n_bytes > MAX_TOKEN_TEXT_BYTES:
+        raise fault(name, f"a text of {n_bytes} bytes; each may have at most {MAX_TOKEN_TEXT_BYTES}")
+    return text
 
 
 def triggers(value: Any, trigger: Any, preserved: frozenset[int], tokenize: Tokenize) -> list[Any]:
@@ -121,11 +134,12 @@ def _trigger(entry: Any, trigger: Any, preserved: frozenset[int], tokenize: Toke
     if not isinstance(entry, Mapping):
         raise wrong_type(name, "array of objects", entry)
     number, text, token = entry.get("type"), entry.get("value", ""), entry.get("token")
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(TRIGGER_KINDS):
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(_TRIGGER_KINDS):
         raise fault(name, "'type' must be 0 (token), 1 (word), 2 (pattern) or 3 (whole pattern)")
     if not isinstance(text, str):
         raise fault(name, "'value' must be a string")
-    kind = TRIGGER_KINDS[number]
+    short_text(name, text)
+    kind = _TRIGGER_KINDS[number]
     if kind == "token":
         if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token <= INT32_MAX:
             raise fault(name, "'token' must be a token id")
@@ -149,3 +163,14 @@ def _read_reasoning(reasoning: Any, body: Mapping[str, Any], defaults: Mapping[s
         if len(tags) > MAX_TAGS:
             raise fault("reasoning_budget_end_tags", f"{len(tags)} tags; at most {MAX_TAGS} are allowed")
         reasoning.end_tags = [tag for tag in tags if tag]
+    n_bytes = sum(len(text.encode()) for text in reasoning_texts(reasoning))
+    if n_bytes > MAX_REASONING_BYTES:
+        raise fault(
+            "reasoning_budget_message",
+            f"{n_bytes} bytes with the tags; together they may have at most {MAX_REASONING_BYTES}",
+        )
+
+
+def reasoning_texts(reasoning: Any) -> list[str]:
+    """Everything of ReasoningParams that a client can make long."""
+    return [reasoning.message, reasoning.start_tag, *reasoning.end_tags]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from framework.nativeserver.core_speculation import LoopGuardReport, Speculation, SpeculationReport
+
 
 class TokenProbability(Protocol):
     """A candidate: probability in [0, 1], bytes of the token."""
@@ -85,6 +87,8 @@ class Result(Protocol):
     stopping_word: bytes
     n_tokens_cached: int
     n_reasoning_tokens: int
+    speculation: SpeculationReport
+    loop_guard: LoopGuardReport
     embeddings: Sequence[Sequence[float]]
     score: float
     n_slot_tokens: int
@@ -162,6 +166,10 @@ class Engine(Protocol):
 
     def n_slots(self) -> int:
         """Slots after the load."""
+        ...
+
+    def speculation(self) -> Speculation:
+        """Drafting after the load; also while the engine sleeps."""
         ...
 
     def sleep(self) -> None:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from framework.nativeserver.bridge import Submission, raise_error
 from framework.nativeserver.client_watch import ClientWatch
+from framework.nativeserver.constraint_fields import reasoning_texts
 from framework.nativeserver.core import Result, Task
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Flavour
@@ -24,6 +25,8 @@ from framework.nativeserver.transport import JsonResponse
 
 MAX_TASKS = 1024
 """Inputs times choices of one generating request."""
+MAX_RECORDS = 2_000_000
+"""Probabilities in an answer that is not streamed: all of them are in memory at once, as text too."""
 MAX_SHARED_BYTES = 256 * 1024 * 1024
 """Grammar, stop strings and the like of all tasks of a request, each of which has its copy."""
 
@@ -54,6 +57,7 @@ async def run(
         completion_id=completion_id,
     )
     if not stream:
+        refuse_many_records(services, params, len(tasks))
         finals = await collect(request, services, tasks)
         return JsonResponse(await _shaped(flavour, finals))
     return await _stream(request, services.bridge.submit(tasks), flavour, ping_interval_s)
@@ -100,8 +104,27 @@ def make_tasks(
 def shared_bytes(params: Any) -> int:
     """Size of what every task of a request has a copy of, roughly."""
     sampling = params.sampling
-    texts = (sampling.grammar, *params.stop, *(trigger.value for trigger in sampling.grammar_triggers))
-    return sum(map(len, texts)) + 8 * len(sampling.logit_bias)
+    texts = (
+        sampling.grammar,
+        *params.stop,
+        *(trigger.value for trigger in sampling.grammar_triggers),
+        *sampling.dry_sequence_breakers,
+        *sampling.samplers,
+        *reasoning_texts(sampling.reasoning),
+    )
+    return sum(map(len, texts)) + 8 * (len(sampling.logit_bias) + len(sampling.preserved_tokens))
+
+
+def refuse_many_records(services: Services, params: Any, n_tasks: int) -> None:
+    """Raises ApiError when an answer in one piece could hold more probabilities than memory should."""
+    n_ctx = services.bridge.facts.n_ctx_slot
+    n_tokens = min(params.n_predict, n_ctx) if params.n_predict >= 0 else n_ctx
+    if params.n_probs * n_tokens * n_tasks > MAX_RECORDS:
+        raise ApiError(
+            "invalid_request",
+            f"{params.n_probs} probabilities for each of {n_tokens} tokens in {n_tasks} answers are more than"
+            f" {MAX_RECORDS}; set stream, or ask for fewer with n_probs, logprobs or n_predict",
+        )
 
 
 async def collect(request: Request, services: Services, tasks: Sequence[Task]) -> list[Result]:
@@ -132,8 +155,8 @@ async def _finals(submission: Submission) -> list[Result]:
 
 
 async def _shaped(flavour: Flavour, finals: list[Result]) -> Any:
-    is_large = sum(len(final.text) for final in finals) > LARGE
-    return await off_loop_if(is_large, flavour.answer, finals)
+    size = sum(len(final.text) + sum(len(record.top) + 1 for record in final.records) for final in finals)
+    return await off_loop_if(size > LARGE, flavour.answer, finals)
 
 
 async def _stream(

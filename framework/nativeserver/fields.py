@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from framework.nativeserver.constraint_fields import read_constraints, stop_strings
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import (
@@ -26,9 +24,10 @@ from framework.nativeserver.field_table import (
     read_field,
     wrong_type,
 )
-from framework.nativeserver.off_loop import LARGE, off_loop_if
+from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.sampling_fields import MAX_PROBABILITIES, read_sampling
 from framework.nativeserver.services import Services
+from framework.nativeserver.speculation_fields import ignored_type_reason, read_loop_guard, read_speculation
 
 MAX_ADAPTERS = 1024
 N_PREDICT_NAMES = ("n_predict", "max_completion_tokens", "max_tokens")
@@ -64,6 +63,8 @@ class RequestFields:
     engine_report: bool
     """Whether the report of 12 §6.5 is wanted, by its own name or by `verbose`."""
     response_fields: tuple[str, ...]
+    ignored_type: str = ""
+    """Why the type of drafting that it names is not used; empty when it is, or none is named."""
 
 
 def read_generation(body: Mapping[str, Any], services: Services) -> Any:
@@ -80,7 +81,9 @@ def read_generation(body: Mapping[str, Any], services: Services) -> Any:
         params.stop = stop_strings(found[1])
     if (found := lookup(body, ("lora",))) is not None:
         params.lora = adapter_scales(found[1])
-    _speculation_type(body)  # refuses what is no text; the type is asked for by `asked_speculation`
+    settings = services.options.engine.get("speculation", {})
+    read_speculation(params.speculation, body, settings, bridge.speculation)
+    read_loop_guard(params.loop_guard, body, defaults)
 
     def plain(text: str) -> list[int]:
         return bridge.tokenize(text, add_special=False, parse_special=False)
@@ -94,10 +97,12 @@ def read_generation(body: Mapping[str, Any], services: Services) -> Any:
 
 
 async def read_generation_off_loop(body: Mapping[str, Any], services: Services) -> Any:
-    """`read_generation`, beside the event loop when there is a large schema to convert (12 §1.8)."""
-    schema = body.get("json_schema")
-    is_large = schema is not None and len(orjson.dumps(schema)) > LARGE
-    return await off_loop_if(is_large, read_generation, body, services)
+    """`read_generation`, beside the event loop when there is much to read (12 §1.8).
+
+    A schema or a grammar that looks small can stand for a large set of rules.
+    """
+    beside = is_large(body) or any(body.get(name) for name in ("json_schema", "grammar"))
+    return await off_loop_if(beside, read_generation, body, services)
 
 
 def read_request(body: Mapping[str, Any], services: Services) -> RequestFields:
@@ -120,6 +125,7 @@ def read_request(body: Mapping[str, Any], services: Services) -> RequestFields:
         verbose=verbose,
         engine_report=verbose or read(Field(("engine_report",), "boolean"), False),
         response_fields=_response_fields(body),
+        ignored_type=ignored_type_reason(body, services.bridge.speculation),
     )
 
 
@@ -138,24 +144,6 @@ def adapter_scales(value: Any) -> dict[int, float]:
             raise fault("lora", "every 'scale' must be a finite number")
         scales[number] = float(scale)
     return scales
-
-
-def asked_speculation(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Types of speculation that the request names, without `none`."""
-    kinds = _speculation_type(body)
-    return tuple(kind for kind in kinds.split(",") if kind not in ("", "none"))
-
-
-def _speculation_type(body: Mapping[str, Any]) -> str:
-    nested = body.get("speculative")
-    if nested is not None and not isinstance(nested, Mapping):
-        raise wrong_type("speculative", "object", nested)
-    found = lookup(body, ("speculative.type",)) or lookup(nested or {}, ("type",))
-    if found is None:
-        return ""
-    if not isinstance(found[1], str):
-        raise wrong_type("speculative.type", "string", found[1])
-    return found[1]
 
 
 def _read_probabilities(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 
 from framework import __version__
-from framework.nativeserver.flags import speculation, without_effect
+from framework.nativeserver.flags import without_effect
 from framework.nativeserver.flags.flag import Flag
 from framework.nativeserver.flags.table import SECTIONS
 
@@ -49,13 +49,7 @@ def _wrapped(text: str) -> list[str]:
 
 def _rest() -> str:
     """Flags that no program should find here, indented for that reason."""
-    return "\n\n".join(
-        (
-            "----- not in this build -----",
-            _block("read, and without use while nothing is drafted:", speculation.UNUSED),
-            _block("refused:", without_effect.REFUSED),
-        )
-    )
+    return "\n\n".join(("----- not in this build -----", _block("refused:", without_effect.REFUSED)))
 
 
 def _block(title: str, flags: tuple[Flag, ...]) -> str:

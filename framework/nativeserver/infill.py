@@ -14,7 +14,7 @@ from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import fault, wrong_type
 from framework.nativeserver.fields import read_generation_off_loop
 from framework.nativeserver.native_completion import run_native
-from framework.nativeserver.prompt_input import tokenize_text
+from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import read_json
 
@@ -103,28 +103,38 @@ def _read_extra(body: Mapping[str, Any]) -> tuple[Extra, ...]:
 
 async def tokenize_parts(body: InfillBody, bridge: EngineBridge) -> Parts:
     """Everything as tokens; texts of the client make no special tokens."""
+    texts = [text for piece in body.extra for text in (piece.filename, piece.text)]
+    beside = is_large(texts, body.prefix, body.suffix, body.prompt)
+    return await off_loop_if(beside, _parts, body, bridge)
+
+
+def _parts(body: InfillBody, bridge: EngineBridge) -> Parts:
     return Parts(
-        prefix=await tokenize_text(body.prefix, bridge),
-        suffix=await tokenize_text(body.suffix, bridge),
-        prompt=await tokenize_text(body.prompt, bridge),
-        extra=await _extra_tokens(body.extra, bridge),
+        prefix=_tokens(body.prefix, bridge),
+        suffix=_tokens(body.suffix, bridge),
+        prompt=_tokens(body.prompt, bridge),
+        extra=_extra_tokens(body.extra, bridge),
     )
 
 
-async def _extra_tokens(extra: Sequence[Extra], bridge: EngineBridge) -> list[int]:
+def _tokens(text: str, bridge: EngineBridge) -> list[int]:
+    return bridge.tokenize(text, add_special=False, parse_special=False)
+
+
+def _extra_tokens(extra: Sequence[Extra], bridge: EngineBridge) -> list[int]:
     """Further context: as files of a repository where the vocabulary knows those, else as plain text."""
     meta = bridge.meta
     tokens: list[int] = []
     if meta.fim_repository >= 0:
-        tokens += [meta.fim_repository, *await tokenize_text(REPOSITORY_NAME, bridge)]
+        tokens += [meta.fim_repository, *_tokens(REPOSITORY_NAME, bridge)]
     for piece in extra:
         if meta.fim_separator >= 0:
-            tokens += [meta.fim_separator, *await tokenize_text(piece.filename + "\n", bridge)]
+            tokens += [meta.fim_separator, *_tokens(piece.filename + "\n", bridge)]
         else:
-            tokens += await tokenize_text(PLAIN_SEPARATOR, bridge)
-        tokens += await tokenize_text(piece.text, bridge)
+            tokens += _tokens(PLAIN_SEPARATOR, bridge)
+        tokens += _tokens(piece.text, bridge)
     if meta.fim_separator >= 0:
-        tokens += [meta.fim_separator, *await tokenize_text(CURRENT_FILE, bridge)]
+        tokens += [meta.fim_separator, *_tokens(CURRENT_FILE, bridge)]
     return tokens
 
 

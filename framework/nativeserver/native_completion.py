@@ -14,16 +14,16 @@ from framework.nativeserver.completion_ids import new_completion_id
 from framework.nativeserver.core import Result
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Event
-from framework.nativeserver.fields import asked_speculation, read_generation_off_loop, read_request
+from framework.nativeserver.fields import read_generation_off_loop, read_request
+from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.probabilities import records_json
 from framework.nativeserver.prompt_input import read_inputs
-from framework.nativeserver.sampling_fields import ANY_SEED, SEED_BITS
+from framework.nativeserver.sampling_fields import ANY_SEED
 from framework.nativeserver.services import Services, services_of
-from framework.nativeserver.speculation_off import loop_guard_off, speculation_off
-from framework.nativeserver.task_shapes import long_params
+from framework.nativeserver.speculation_shape import loop_guard_json, speculation_json
+from framework.nativeserver.task_shapes import SEED_BITS, long_params
 from framework.nativeserver.timings_shape import timings_json
 from framework.nativeserver.transport import read_json, read_text
-from framework.nativeserver.usage import visible_tokens
 
 
 @dataclass
@@ -36,8 +36,8 @@ class NativeFlavour:
     prompts: Sequence[str]
     """Text of each input."""
     n_choices: int = 1
-    speculation: tuple[str, ...] = ()
-    """Types that the request or the command line asked for."""
+    ignored_type: str = ""
+    """As of RequestFields."""
     response_fields: tuple[str, ...] = ()
     sends_done: bool = False
 
@@ -72,7 +72,7 @@ class NativeFlavour:
             "tokens_evaluated": result.n_prompt_tokens,
         }
         if result.has_timings:
-            shape["timings"] = timings_json(result.timings)
+            shape["timings"] = timings_json(result)
         if result.is_progress:
             shape["prompt_progress"] = progress_json(result)
         if result.records:
@@ -81,6 +81,7 @@ class NativeFlavour:
 
     def final(self, result: Result, *, streamed: bool) -> dict[str, Any]:
         """The end of a choice, with all that was asked for it."""
+        guard = result.loop_guard
         shape = {
             "index": result.index,
             "content": read_text(result.text),
@@ -98,21 +99,24 @@ class NativeFlavour:
             "stop_detail": result.stop_detail,
             "stopping_word": read_text(result.stopping_word),
             "tokens_cached": result.n_tokens_cached,
-            "timings": timings_json(result.timings),
+            "timings": timings_json(result),
             "reasoning_output_tokens": result.n_reasoning_tokens,
-            "visible_output_tokens": visible_tokens(result),
-            "loop_guard_triggered": False,
-            "loop_guard_action": "",
-            "loop_guard_reason": "",
-            "speculation": speculation_off(self.speculation),
-            "loop_guard": loop_guard_off(result.n_reasoning_tokens, visible_tokens(result)),
+            "visible_output_tokens": guard.visible_tokens,
+            "loop_guard_triggered": guard.triggered,
+            "loop_guard_action": guard.action,
+            "loop_guard_reason": guard.reason,
+            "speculation": speculation_json(result.speculation, self.ignored_type),
+            "loop_guard": loop_guard_json(guard),
         }
         if not streamed and self.params.n_probs > 0:
             shape["completion_probabilities"] = self._records(result)
         return shape
 
     def _settings(self, choice: int) -> dict[str, Any]:
-        shown = long_params(self.params, n_ctx=self.services.bridge.facts.n_ctx_slot)
+        services = self.services
+        shown = long_params(
+            self.params, n_ctx=services.bridge.facts.n_ctx_slot, drafters=services.options.speculation_types
+        )
         if choice and self.params.sampling.seed != ANY_SEED:
             # Every choice has a start value of its own (10 §23.7).
             shown["seed"] = (self.params.sampling.seed + choice) & SEED_BITS
@@ -150,9 +154,11 @@ def picked(shape: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def prompt_texts(services: Services, inputs: Sequence[Sequence[int]]) -> list[str]:
+async def prompt_texts(services: Services, inputs: Sequence[Sequence[int]]) -> list[str]:
     """What the inputs say, special tokens too. To be asked before they run: then the model is in memory."""
-    return [read_text(services.bridge.detokenize(tokens)) for tokens in inputs]
+    return await off_loop_if(
+        is_large(inputs), lambda: [read_text(services.bridge.detokenize(tokens)) for tokens in inputs]
+    )
 
 
 async def run_native(
@@ -169,9 +175,9 @@ async def run_native(
     flavour = NativeFlavour(
         services,
         params,
-        prompt_texts(services, inputs),
+        await prompt_texts(services, inputs),
         n_choices=wishes.n_choices,
-        speculation=asked_speculation(body) or services.options.speculation_types,
+        ignored_type=wishes.ignored_type,
         response_fields=wishes.response_fields,
     )
     return await driver.run(

@@ -16,12 +16,7 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Event
 from framework.nativeserver.field_table import wrong_type
-from framework.nativeserver.fields import (
-    RequestFields,
-    asked_speculation,
-    read_generation_off_loop,
-    read_request,
-)
+from framework.nativeserver.fields import RequestFields, read_generation_off_loop, read_request
 from framework.nativeserver.native_completion import NativeFlavour, progress_json, prompt_texts
 from framework.nativeserver.probabilities import records_json
 from framework.nativeserver.prompt_input import read_inputs
@@ -36,9 +31,11 @@ def now_s() -> int:
     return int(datetime.now(UTC).timestamp())
 
 
-def finish_reason(result: Result) -> str:
-    """Why a choice ended, in OpenAI's words (12 §7.2)."""
-    return "stop" if result.stop in ("word", "eos") else "length"
+def finish_reason(stop: str, *, has_calls: bool = False) -> str:
+    """Why a choice ended, in OpenAI's words (12 §7.2, §8.5)."""
+    if stop not in ("word", "eos"):
+        return "length"
+    return "tool_calls" if has_calls else "stop"
 
 
 @dataclass
@@ -51,7 +48,6 @@ class OaiCompletionFlavour:
     n_inputs: int
     wishes: RequestFields
     completion_id: str
-    speculation: tuple[str, ...] = ()
     prompts: Sequence[str] = ()
     """Text of each input; needed for `verbose` alone."""
     sends_done: bool = True
@@ -61,7 +57,9 @@ class OaiCompletionFlavour:
     def answer(self, finals: Sequence[Result]) -> Any:
         """One object with all choices."""
         usage = usage_json(finals, n_inputs=self.n_inputs)
-        return self._shape([self._choice(final, finish_reason(final)) for final in finals], usage, finals[0])
+        return self._shape(
+            [self._choice(final, finish_reason(final.stop)) for final in finals], usage, finals[0]
+        )
 
     def events(self, result: Result) -> list[Event]:
         """A chunk for each result; the last chunk of a choice tells why it ended."""
@@ -70,7 +68,7 @@ class OaiCompletionFlavour:
         self._finals.append(result)
         # A client that asks for the usage gets it once, at the very end; others with each choice.
         usage = None if self.wishes.include_usage else usage_json([result])
-        return [Event(self._shape([self._choice(result, finish_reason(result))], usage, result))]
+        return [Event(self._shape([self._choice(result, finish_reason(result.stop))], usage, result))]
 
     def closing(self) -> list[Event]:
         """The usage of all choices, in a chunk without any."""
@@ -104,7 +102,7 @@ class OaiCompletionFlavour:
     def _partial(self, result: Result) -> dict[str, Any]:
         shape = {"choices": [self._choice(result, None)], **self._head(), "id": self.completion_id}
         if result.has_timings:
-            shape["timings"] = timings_json(result.timings)
+            shape["timings"] = timings_json(result)
         if result.is_progress:
             shape["prompt_progress"] = progress_json(result)
         return shape
@@ -115,11 +113,11 @@ class OaiCompletionFlavour:
         shape = {"choices": choices, **self._head()}
         if usage is not None:
             shape["usage"] = usage
-        shape |= {"id": self.completion_id, "timings": timings_json(final.timings)}
+        shape |= {"id": self.completion_id, "timings": timings_json(final)}
         if self.wishes.verbose:
             shape["__verbose"] = self._verbose(final)
         if self.wishes.engine_report:
-            shape["engine_report"] = engine_report(final, self.speculation)
+            shape["engine_report"] = engine_report(final, self.wishes.ignored_type)
         return shape
 
     def _verbose(self, final: Result) -> dict[str, Any]:
@@ -128,7 +126,7 @@ class OaiCompletionFlavour:
             self.params,
             self.prompts,
             n_choices=self.wishes.n_choices,
-            speculation=self.speculation,
+            ignored_type=self.wishes.ignored_type,
         )
         return native.final(final, streamed=self.params.stream)
 
@@ -168,8 +166,7 @@ async def endpoint(request: Request) -> Response:
         len(inputs),
         wishes,
         completion_id,
-        speculation=asked_speculation(body) or services.options.speculation_types,
-        prompts=prompt_texts(services, inputs) if wishes.verbose else (),
+        prompts=await prompt_texts(services, inputs) if wishes.verbose else (),
     )
     return await driver.run(
         request,

@@ -10,7 +10,7 @@ from typing import Any
 
 from framework.nativeserver.bridge import EngineBridge
 from framework.nativeserver.errors import ApiError
-from framework.nativeserver.off_loop import LARGE, off_loop_if
+from framework.nativeserver.off_loop import is_large, off_loop_if
 
 FORMS = (
     "must be a string, a list of token ids, an object with 'prompt_string', a mixed list of strings and token"
@@ -28,17 +28,17 @@ async def read_inputs(
             "invalid_request",
             f'"{name}" has {len(prompts)} inputs; at most {most} are allowed in one request',
         )
-    is_large = sum(map(_characters, prompts)) > LARGE
-    return await off_loop_if(is_large, lambda: [tokens_of(prompt, bridge, name) for prompt in prompts])
+    return await off_loop_if(
+        is_large(prompts), lambda: [tokens_of(prompt, bridge, name) for prompt in prompts]
+    )
 
 
 async def tokenize_text(
     text: str, bridge: EngineBridge, *, add_special: bool = False, parse_special: bool = False
 ) -> list[int]:
     """Tokens of one text, beside the event loop when it is long."""
-    is_large = len(text) > LARGE
     return await off_loop_if(
-        is_large, bridge.tokenize, text, add_special=add_special, parse_special=parse_special
+        is_large(text), bridge.tokenize, text, add_special=add_special, parse_special=parse_special
     )
 
 
@@ -86,11 +86,3 @@ def _mixed_tokens(parts: Sequence[Any], bridge: EngineBridge, name: str) -> list
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _characters(prompt: Any) -> int:
-    if isinstance(prompt, Mapping):
-        prompt = prompt.get("prompt_string")
-    if isinstance(prompt, list):
-        return sum(len(part) for part in prompt if isinstance(part, str))
-    return len(prompt) if isinstance(prompt, str) else 0

@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.nativeserver.bridge import SLEEPING
+from framework.nativeserver.engine_params import engine_params
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.fields import read_generation
 from framework.nativeserver.services import Services, services_of
-from framework.nativeserver.speculation_off import speculation_of_server
+from framework.nativeserver.speculation_shape import speculation_of_server
 from framework.nativeserver.task_shapes import short_params
 from framework.nativeserver.transport import JsonResponse
 
@@ -60,9 +61,15 @@ def props_json(services: Services) -> dict[str, Any]:
         "build_info": services.fingerprint,
         "is_sleeping": bridge.state == SLEEPING,
         "cors_proxy_enabled": False,
-        "speculation": speculation_of_server(options.speculation_types),
+        "speculation": _speculation_json(services),
         "engine": _engine_json(services),
     }
+
+
+def _speculation_json(services: Services) -> dict[str, Any]:
+    bridge, options = services.bridge, services.options
+    settings = engine_params(bridge.module, options.engine).speculation
+    return speculation_of_server(bridge.speculation(), options.speculation_types, settings, bridge.facts)
 
 
 def _engine_json(services: Services) -> dict[str, Any]:

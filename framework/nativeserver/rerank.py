@@ -15,8 +15,8 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, read_field
+from framework.nativeserver.off_loop import LARGE, is_large, off_loop_if
 from framework.nativeserver.pooled_tasks import MAX_INPUTS, POOLING_RANK, pooled_tasks, prompt_usage
-from framework.nativeserver.prompt_input import tokenize_text
 from framework.nativeserver.services import Services, services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
@@ -64,20 +64,26 @@ def read_rerank(body: Mapping[str, Any]) -> RerankBody:
     )
 
 
-async def pair_tokens(query: str, document: str, bridge: EngineBridge) -> list[int]:
+def pair_tokens(query: str, document: str, bridge: EngineBridge) -> list[int]:
     """Query and document as the model was trained to see them (12 §13.2)."""
     meta = bridge.meta
     if meta.rerank_template:
         texts = {"{query}": query, "{document}": document}
         text = _PLACES.sub(lambda place: texts[place[0]], meta.rerank_template)
-        return await tokenize_text(text, bridge, parse_special=True)
+        return bridge.tokenize(text, add_special=False, parse_special=True)
     begin = [meta.bos] if meta.adds_bos and meta.bos >= 0 else []
     # Vocabularies of this kind may end a text with the separator alone.
     end_token = meta.eos if meta.eos >= 0 else meta.sep
     end = [end_token] if meta.adds_eos and end_token >= 0 else []
     separator = [meta.sep] if meta.adds_sep and meta.sep >= 0 else []
-    asked = await tokenize_text(query, bridge)
-    return [*begin, *asked, *end, *separator, *await tokenize_text(document, bridge), *end]
+    asked, told = (
+        bridge.tokenize(text, add_special=False, parse_special=False) for text in (query, document)
+    )
+    return [*begin, *asked, *end, *separator, *told, *end]
+
+
+def _all_tokens(asked: RerankBody, bridge: EngineBridge) -> list[list[int]]:
+    return [pair_tokens(asked.query, document, bridge) for document in asked.documents]
 
 
 def ranked(results: Sequence[Result], top_n: int) -> list[Result]:
@@ -111,6 +117,8 @@ async def endpoint(request: Request) -> Response:
     body = await read_json(request)
     asked = read_rerank(body)
     await services.bridge.ready_or_wake()
-    inputs = [await pair_tokens(asked.query, document, services.bridge) for document in asked.documents]
+    # The query is read once more with every document.
+    beside = is_large(asked.documents) or len(asked.query) * len(asked.documents) > LARGE
+    inputs = await off_loop_if(beside, _all_tokens, asked, services.bridge)
     results = await collect(request, services, pooled_tasks(services, "rerank", inputs))
     return JsonResponse(rerank_shape(asked, results, inputs, services))

@@ -73,7 +73,7 @@ class ResponsesFlavour:
         data = {
             "type": "response.completed",
             "response": {**self._finished(final, self._output.items), **self._report(final)},
-            "timings": timings_json(final.timings),
+            "timings": timings_json(final),
         }
         return [self._numbered(Event(data, "response.completed"))]
 
@@ -111,8 +111,8 @@ class ResponsesFlavour:
         }
 
     def _report(self, final: Result) -> dict[str, Any]:
-        run = self._run
-        return {"engine_report": engine_report(final, run.speculation)} if run.wishes.engine_report else {}
+        wishes = self._run.wishes
+        return {"engine_report": engine_report(final, wishes.ignored_type)} if wishes.engine_report else {}
 
 
 async def endpoint(request: Request) -> Response:
@@ -125,4 +125,6 @@ async def count_tokens(request: Request) -> Response:
     """POST `/v1/responses/input_tokens`."""
     body, services = chat_body(await read_json(request)), services_of(request)
     await services.bridge.ready_or_wake()
-    return JsonResponse({"object": "response.input_tokens", "input_tokens": count_prompt(body, services)})
+    return JsonResponse(
+        {"object": "response.input_tokens", "input_tokens": await count_prompt(body, services)}
+    )

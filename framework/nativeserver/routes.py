@@ -35,6 +35,7 @@ from framework.nativeserver import (
 )
 from framework.nativeserver.bridge import FellAsleep
 from framework.nativeserver.services import services_of
+from framework.nativeserver.transport import forget_body
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 TRIES = 3
@@ -99,15 +100,20 @@ def make_routes(prefix: str) -> list[Route]:
 def with_model(endpoint: Endpoint) -> Endpoint:
     """The endpoint, with the model in memory; once more when that fell asleep meanwhile (12 §2.7)."""
 
+    async def answered(request: Request) -> Response:
+        response = await endpoint(request)
+        forget_body(request)
+        return response
+
     async def awake(request: Request) -> Response:
         bridge = services_of(request).bridge
         for _ in range(TRIES - 1):
             await bridge.ready_or_wake()
             try:
-                return await endpoint(request)
+                return await answered(request)
             except FellAsleep:
                 continue
         await bridge.ready_or_wake()
-        return await endpoint(request)
+        return await answered(request)
 
     return awake

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from framework.nativeserver.constraint_fields import short_text
 from framework.nativeserver.field_table import (
     FLOAT32_MAX,
     INT32_MAX,
@@ -21,14 +22,16 @@ from framework.nativeserver.field_table import (
     read_field,
     wrong_type,
 )
+from framework.nativeserver.task_shapes import SEED_BITS
 
 Tokenize = Callable[[str], list[int]]
 MAX_PROBABILITIES = 1024
 """Alternatives of one token: every one is text in the answer, for every token."""
 MAX_BIASES = 65_536
 MAX_BREAKERS_BYTES = 65_536
+MAX_SAMPLERS = 64
+"""There are fewer kinds; a chain may name one more than once."""
 ANY_SEED = -1
-SEED_BITS = 0xFFFF_FFFF
 
 
 def _real(name: str, low: float = -FLOAT32_MAX, high: float = FLOAT32_MAX, **options: Any) -> Field:
@@ -120,9 +123,11 @@ def wrapped_seed(seed: int) -> int:
 def sampler_names(value: Any) -> list[str]:
     """The chain: a list of names, or a text of letters. Unknown ones are left out, as llama-server does."""
     if isinstance(value, str):
-        return [SAMPLER_LETTERS[letter] for letter in value if letter in SAMPLER_LETTERS]
+        value = [SAMPLER_LETTERS[letter] for letter in value if letter in SAMPLER_LETTERS]
     if not isinstance(value, Sequence):
         raise wrong_type("samplers", "array or string", value)
+    if len(value) > MAX_SAMPLERS:
+        raise fault("samplers", f"{len(value)} samplers; at most {MAX_SAMPLERS} are allowed")
     for name in value:
         if not isinstance(name, str):
             raise wrong_type("samplers", "array of strings", name)
@@ -147,6 +152,8 @@ def logit_biases(value: Any, tokenize: Tokenize, n_vocab: int) -> list[tuple[int
 
     Ids outside the vocabulary are left out, as llama-server does.
     """
+    if isinstance(value, Mapping | list | tuple) and len(value) > MAX_BIASES:
+        raise fault("logit_bias", f"{len(value)} entries; at most {MAX_BIASES} are allowed")
     biases: list[tuple[int, float]] = []
     for key, bias in _bias_pairs(value):
         amount = _bias_amount(bias)
@@ -175,7 +182,7 @@ def _is_id(key: str) -> bool:
 
 def _bias_tokens(key: Any, tokenize: Tokenize) -> list[int]:
     if isinstance(key, str):
-        return tokenize(key)
+        return tokenize(short_text("logit_bias", key))
     if isinstance(key, bool) or not isinstance(key, int):
         raise fault("logit_bias", "a token must be an id or a text")
     return [key]

@@ -11,6 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from framework.nativeserver.drafting_settings import (
+    after_default,
+    asked_types,
+    loop_guard_settings,
+    speculation_settings,
+)
 from framework.nativeserver.flags.values import WHOLE
 from framework.nativeserver.options import ChatOptions, CorsOptions, ServerOptions
 from framework.nativeserver.readings import Reading
@@ -63,10 +69,10 @@ def action_of(line: Sequence[Reading]) -> Settings | None:
 
 def settle(readings: Sequence[Reading], environ: Mapping[str, str]) -> Settings:
     """The settings that `readings` make, those of the environment first. Raises UsageError."""
-    targets, warnings = _targets(readings), list(_warnings(readings))
-    kinds = _speculation(targets, warnings)
+    targets, warnings = _targets(after_default(readings)), list(_warnings(readings))
+    kinds = asked_types(targets, warnings)
     options = ServerOptions(
-        engine=_engine(targets, environ),
+        engine={**_engine(targets, environ), **_speculation(targets, kinds)},
         cors=CorsOptions(**_group(targets, "cors")),
         chat=ChatOptions(**_group(targets, "chat")),
         request_defaults=_request_defaults(targets),
@@ -159,15 +165,9 @@ def _check_cache(engine: Mapping[str, Any]) -> None:
         )
 
 
-def _speculation(targets: Targets, warnings: list[str]) -> tuple[str, ...]:
-    """The types asked for; none where embeddings are served."""
-    kinds: tuple[str, ...] = tuple(dict.fromkeys(targets.get("line.speculation", ())))
-    if kinds and (targets.get("server.embeddings") or targets.get("server.reranking")):
-        warnings.append(f"--spec-type {','.join(kinds)} is off: embeddings are not drafted")
-        return ()
-    if kinds:
-        warnings.append(f"--spec-type {','.join(kinds)} is off: this build drafts nothing (type-not-built)")
-    return kinds
+def _speculation(targets: Targets, kinds: tuple[str, ...]) -> dict[str, Any]:
+    settings = speculation_settings(targets, kinds)
+    return {"speculation": settings} if settings else {}
 
 
 def _request_defaults(targets: Targets) -> dict[str, Any]:
@@ -177,6 +177,8 @@ def _request_defaults(targets: Targets) -> dict[str, Any]:
     def texts(target: str) -> list[str]:
         return [_unescaped(text) if is_escaped else text for text in targets[target]]
 
+    if guard := loop_guard_settings(targets):
+        defaults["reasoning_loop_guard"] = guard
     if "line.n_predict" in targets:
         defaults["n_predict"] = targets["line.n_predict"]
     if "line.stops" in targets:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from framework.nativeserver.bridge import READY
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.services import Services, services_of
-from framework.nativeserver.speculation_off import loop_guard_off, speculation_off
+from framework.nativeserver.speculation_shape import loop_guard_json, speculation_json
 from framework.nativeserver.task_shapes import long_params, short_params
 from framework.nativeserver.timings_shape import timings_json
 from framework.nativeserver.transport import JsonResponse, read_text
@@ -35,21 +35,22 @@ def slot_json(view: Any, services: Services) -> dict[str, Any]:
     return {
         "id": view.id,
         "n_ctx": view.n_ctx,
-        "speculative": False,
+        "speculative": bool(services.bridge.speculation().types),
         "is_processing": view.state != IDLE,
         "state": view.state,
         "t_last_used_ms": view.idle_ms,
         "n_cached_tokens": view.n_cached_tokens,
         "n_checkpoints": view.n_checkpoints,
         **(_task_json(view, services) if view.was_used else {}),
-        "speculation": speculation_off(services.options.speculation_types),
-        "loop_guard": loop_guard_off(0, view.n_decoded),
+        "speculation": speculation_json(view.speculation),
+        "loop_guard": loop_guard_json(view.loop_guard),
     }
 
 
 def _task_json(view: Any, services: Services) -> dict[str, Any]:
     is_debugged = bool(services.options.engine.get("slots_debug"))
     form = long_params if is_debugged else short_params
+    asked = services.options.speculation_types
     next_token = {
         "has_next_token": view.has_next_token,
         "has_new_line": view.has_new_line,
@@ -61,9 +62,9 @@ def _task_json(view: Any, services: Services) -> dict[str, Any]:
         "n_prompt_tokens": view.n_prompt_tokens,
         "n_prompt_tokens_processed": view.n_prompt_processed,
         "n_prompt_tokens_cache": view.n_prompt_cached,
-        **({} if view.params is None else {"params": form(view.params, n_ctx=view.n_ctx)}),
+        **({} if view.params is None else {"params": form(view.params, n_ctx=view.n_ctx, drafters=asked)}),
         "next_token": [next_token],
-        "timings": timings_json(view.timings),
+        "timings": timings_json(view),
         **(_texts_json(view, services) if is_debugged else {}),
     }
 

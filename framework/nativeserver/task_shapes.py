@@ -5,6 +5,7 @@ Called by slots, props and the flavours that show `generation_settings`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from typing import Any
 TRIGGER_TYPES = {"token": 0, "word": 1, "pattern": 2, "pattern_full": 3}
 SEED_BITS = 0xFFFF_FFFF
 WHOLE_CONTEXT = -1
+NO_TYPE = "none"
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,13 @@ class ChatShape:
 PLAIN = ChatShape()
 
 
-def short_params(params: Any, *, n_ctx: int | None = None, chat: ChatShape = PLAIN) -> dict[str, Any]:
-    """GenerationParams in the order of llama-server; `n_ctx` resolves windows of the whole context."""
+def short_params(
+    params: Any, *, n_ctx: int | None = None, chat: ChatShape = PLAIN, drafters: Sequence[str] = ()
+) -> dict[str, Any]:
+    """GenerationParams in the order of llama-server.
+
+    `n_ctx` resolves windows of the whole context; `drafters` are the types of the command line.
+    """
     sampling = params.sampling
     return {
         "seed": sampling.seed & SEED_BITS,
@@ -61,7 +68,7 @@ def short_params(params: Any, *, n_ctx: int | None = None, chat: ChatShape = PLA
         "reasoning_in_content": chat.reasoning_in_content,
         "generation_prompt": chat.generation_prompt,
         "samplers": list(sampling.samplers),
-        "speculative.types": "none",
+        "speculative.types": _types(params, drafters),
         "timings_per_token": params.timings_per_token,
         "post_sampling_probs": params.post_sampling_probs,
         "backend_sampling": False,
@@ -69,11 +76,13 @@ def short_params(params: Any, *, n_ctx: int | None = None, chat: ChatShape = PLA
     }
 
 
-def long_params(params: Any, *, n_ctx: int | None = None, chat: ChatShape = PLAIN) -> dict[str, Any]:
+def long_params(
+    params: Any, *, n_ctx: int | None = None, chat: ChatShape = PLAIN, drafters: Sequence[str] = ()
+) -> dict[str, Any]:
     """The short form and the texts that a request may carry."""
     sampling = params.sampling
     return {
-        **short_params(params, n_ctx=n_ctx, chat=chat),
+        **short_params(params, n_ctx=n_ctx, chat=chat, drafters=drafters),
         "dry_sequence_breakers": list(sampling.dry_sequence_breakers),
         "stop": list(params.stop),
         "logit_bias": [{"bias": bias, "token": token} for token, bias in sampling.logit_bias],
@@ -95,6 +104,14 @@ def _limits(params: Any) -> dict[str, Any]:
         "n_probs": params.n_probs,
         "min_keep": params.sampling.min_keep,
     }
+
+
+def _types(params: Any, drafters: Sequence[str]) -> str:
+    """Behind a leading `none`, as llama-server shows them, whether they run or not (15 §3)."""
+    asked = params.speculation.type
+    if asked == NO_TYPE:
+        return NO_TYPE
+    return ",".join((NO_TYPE, *([asked] if asked else drafters)))
 
 
 def _window(length: int, n_ctx: int | None) -> int:

@@ -1,15 +1,24 @@
-"""`timings` of answers (15 §6). Called by every flavour."""
+"""`timings` of answers (15 §6, 12 §6.4). Called by every flavour and by the list of slots."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from framework.nativeserver.core import Timings
+from framework.nativeserver.core_speculation import SpeculationReport
 
 
-def timings_json(timings: Timings) -> dict[str, Any]:
+class Timed(Protocol):
+    """A result or a slot."""
+
+    timings: Timings
+    speculation: SpeculationReport
+
+
+def timings_json(timed: Timed) -> dict[str, Any]:
     """Milliseconds, and tokens a second; 0 where nothing was evaluated or generated."""
-    return {
+    timings, report = timed.timings, timed.speculation
+    shape = {
         "cache_n": timings.cache_n,
         "prompt_n": timings.prompt_n,
         "prompt_ms": timings.prompt_ms,
@@ -20,3 +29,11 @@ def timings_json(timings: Timings) -> dict[str, Any]:
         "predicted_per_token_ms": timings.predicted_per_token_ms,
         "predicted_per_second": timings.predicted_per_second,
     }
+    if report.drafted > 0:
+        shape |= {
+            "draft_n": report.drafted,
+            "draft_n_accepted": report.accepted,
+            "draft_steps": report.drafts,
+            "draft_depth": report.depth,
+        }
+    return shape

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from framework.nativeserver.bridge import EngineBridge
 from framework.nativeserver.field_table import Field, fault, read_field, wrong_type
-from framework.nativeserver.prompt_input import tokenize_text
+from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import JsonResponse, read_json, read_text
 
@@ -19,32 +19,40 @@ async def tokenize_endpoint(request: Request) -> Response:
     """Ids, or ids with their pieces; none for a body without content."""
     bridge = services_of(request).bridge
     body = await read_json(request)
+    return JsonResponse(await off_loop_if(is_large(body), _tokenized, body, bridge))
+
+
+async def detokenize_endpoint(request: Request) -> Response:
+    """The text of ids; empty for a body without tokens."""
+    bridge = services_of(request).bridge
+    body = await read_json(request)
+    return JsonResponse(await off_loop_if(is_large(body), _detokenized, body, bridge))
+
+
+def _tokenized(body: Mapping[str, Any], bridge: EngineBridge) -> dict[str, Any]:
     add_special = _switch(body, "add_special", False)
     parse_special = _switch(body, "parse_special", True)
     with_pieces = _switch(body, "with_pieces", False)
     tokens: list[int] = []
     for place, part in enumerate(_parts(body.get("content"))):
         if isinstance(part, str):
-            tokens += await tokenize_text(
-                part, bridge, add_special=add_special and place == 0, parse_special=parse_special
+            tokens += bridge.tokenize(
+                part, add_special=add_special and place == 0, parse_special=parse_special
             )
         else:
             tokens.append(_known_id("content", part, bridge))
     if with_pieces:
-        return JsonResponse({"tokens": [{"id": token, "piece": _piece(token, bridge)} for token in tokens]})
-    return JsonResponse({"tokens": tokens})
+        return {"tokens": [{"id": token, "piece": _piece(token, bridge)} for token in tokens]}
+    return {"tokens": tokens}
 
 
-async def detokenize_endpoint(request: Request) -> Response:
-    """The text of ids; empty for a body without tokens."""
-    bridge = services_of(request).bridge
-    tokens = (await read_json(request)).get("tokens")
+def _detokenized(body: Mapping[str, Any], bridge: EngineBridge) -> dict[str, Any]:
+    tokens = body.get("tokens")
     if tokens is None:
         tokens = []
     if not isinstance(tokens, list):
         raise wrong_type("tokens", "array", tokens)
-    ids = [_known_id("tokens", token, bridge) for token in tokens]
-    return JsonResponse({"content": read_text(bridge.detokenize(ids))})
+    return {"content": read_text(bridge.detokenize([_known_id("tokens", token, bridge) for token in tokens]))}
 
 
 def _switch(body: Mapping[str, Any], name: str, otherwise: bool) -> bool:

@@ -15,10 +15,19 @@ from starlette.responses import Response
 
 from framework.nativeserver.client_watch import ClientGone
 from framework.nativeserver.errors import ApiError
+from framework.nativeserver.off_loop import LARGE, off_loop_if
 from framework.nativeserver.services import services_of
 from framework.values.json_bytes import json_bytes as to_json
 
-__all__ = ["JsonResponse", "error_response", "read_any_json", "read_json", "read_text", "to_json"]
+__all__ = [
+    "JsonResponse",
+    "error_response",
+    "forget_body",
+    "read_any_json",
+    "read_json",
+    "read_text",
+    "to_json",
+]
 
 MIB = 2**20
 MOST_BODY_BYTES = 512 * MIB
@@ -62,7 +71,19 @@ async def read_json(request: Request) -> dict[str, Any]:
 
 async def read_any_json(request: Request) -> Any:
     """The body as any JSON value; of a key that comes twice the last value counts. Raises ApiError."""
-    raw = await _read(request)
+    raw: bytearray | None = getattr(request.state, "raw_body", None)
+    if raw is None:
+        # The stream can be read once, and the request may be tried once more.
+        raw = request.state.raw_body = await _read(request)
+    return await off_loop_if(len(raw) > LARGE, _parsed, raw)
+
+
+def forget_body(request: Request) -> None:
+    """To be called when the request needs no second try: a body can be large, and an answer long."""
+    request.state.raw_body = None
+
+
+def _parsed(raw: bytearray) -> Any:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as problem:

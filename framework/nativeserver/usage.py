@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.nativeserver.core import Result
-from framework.nativeserver.speculation_off import loop_guard_off, speculation_off
+from framework.nativeserver.speculation_shape import loop_guard_json, speculation_json
 
 
 def usage_json(finals: Sequence[Result], *, n_inputs: int = 1) -> dict[str, Any]:
@@ -25,22 +25,17 @@ def usage_json(finals: Sequence[Result], *, n_inputs: int = 1) -> dict[str, Any]
         "prompt_tokens_details": {"cached_tokens": sum(final.n_prompt_cached for final in parents)},
         "completion_tokens_details": {
             "reasoning_tokens": sum(final.n_reasoning_tokens for final in finals),
-            "accepted_prediction_tokens": 0,
+            "accepted_prediction_tokens": sum(final.speculation.accepted for final in finals),
         },
     }
 
 
-def visible_tokens(final: Result) -> int:
-    """Tokens that were no reasoning."""
-    return max(0, final.n_decoded - final.n_reasoning_tokens)
-
-
-def engine_report(final: Result, speculation: tuple[str, ...]) -> dict[str, Any]:
-    """What the engine did for one choice; `speculation` are the types that were asked for."""
+def engine_report(final: Result, ignored_type: str = "") -> dict[str, Any]:
+    """What the engine did for one choice; `ignored_type` as of RequestFields."""
     return {
-        "speculation": speculation_off(speculation),
-        "loop_guard": loop_guard_off(final.n_reasoning_tokens, visible_tokens(final)),
+        "speculation": speculation_json(final.speculation, ignored_type),
+        "loop_guard": loop_guard_json(final.loop_guard),
         "stop_detail": final.stop_detail,
         "reasoning_output_tokens": final.n_reasoning_tokens,
-        "visible_output_tokens": visible_tokens(final),
+        "visible_output_tokens": final.loop_guard.visible_tokens,
     }

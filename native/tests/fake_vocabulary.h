@@ -25,7 +25,11 @@ class FakeVocabulary : public Vocabulary {
         : n_vocab_(n_vocab), adds_bos_(adds_bos), pieces_(std::move(pieces)) {}
 
     std::int32_t size() const override { return n_vocab_; }
+    std::int32_t type() const override { return 1; }
     bool adds_bos() const override { return adds_bos_; }
+    bool adds_eos() const override { return false; }
+    Token bos() const override { return token_begin; }
+    Token eos() const override { return token_end; }
     bool is_end(Token token) const override { return token == token_end; }
 
     std::string piece(Token token, bool special) const override {

@@ -52,6 +52,12 @@ class RunningEngine {
     Result run_one(Task task) { return run({std::move(task)}).front(); }
 
     std::int32_t n_loads() const { return host_->n_loads(); }
+    /// Whether a line of this level that holds the text was logged.
+    bool has_line(int level, const std::string& part) const {
+        return std::ranges::any_of(host_->lines(), [&](const auto& line) {
+            return line.first == level && line.second.find(part) != std::string::npos;
+        });
+    }
 
     std::unique_ptr<Engine> engine;
     std::shared_ptr<Journal> journal;

@@ -1,10 +1,7 @@
 // The engine as a whole over a fake model: what requests get, and what they leave behind.
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -289,75 +286,11 @@ TEST_CASE("an embedding input larger than a physical batch is refused") {
     CHECK(running.run_one(embedding).error == ErrorKind::server);
 }
 
-TEST_CASE("10 20: a slot comes back from its file, and an invalid file empties the slot") {
-    const std::string path = (std::filesystem::temp_directory_path() / "paddock-core-test-slot.bin").string();
-    EngineParams params;
-    params.cache_ram_mib = 0;
-    RunningEngine running({}, params);
-    Task task = completion(prompt_of(40), 1);
-    task.id_slot = 0;
-    running.run_one(task);
-    Task action;
-    action.kind = TaskKind::slot_save;
-    action.id_slot = 0;
-    action.file_path = path;
-    const Result saved = running.run_one(action);
-    CHECK(saved.n_slot_tokens == 40);
-    action.kind = TaskKind::slot_restore;
-    action.id_slot = 2;
-    CHECK(running.run_one(action).n_slot_tokens == 40);
-    task.id_slot = 2;
-    CHECK(running.run_one(task).n_prompt_cached == 39);
-    std::filesystem::remove(path);
-    CHECK(running.run_one(action).error == ErrorKind::invalid_request);
-    CHECK(running.run_one(task).n_prompt_cached == 0);
-}
-
 TEST_CASE("10 6.1: a slot that does not exist is refused") {
     RunningEngine running;
     Task task = completion(prompt_of(4));
     task.id_slot = 4;
     CHECK(running.run_one(task).text.starts_with("Invalid slot ID"));
-}
-
-TEST_CASE("10 21: an engine that sleeps wakes for a task and still knows its prompts") {
-    RunningEngine running;
-    const std::vector<Token> tokens = running.run_one(completion(prompt_of(40), 6)).tokens;
-    running.engine->sleep();
-    CHECK(running.engine->state() == EngineState::sleeping);
-    const Result result = running.run_one(completion(prompt_of(40), 6));
-    CHECK(result.tokens == tokens);
-    CHECK(result.n_prompt_cached == 39);
-    CHECK(running.n_loads() == 2);
-}
-
-TEST_CASE("10 21.4: a wake that fails tells those who wait, and the next task tries again") {
-    auto fails = std::make_shared<std::atomic<bool>>(false);
-    FakeHostOptions options;
-    options.failure = [fails] { return std::string(*fails ? "model-load" : ""); };
-    RunningEngine running(options);
-    running.engine->sleep();
-    *fails = true;
-    CHECK(running.run_one(completion(prompt_of(4))).error == ErrorKind::unavailable);
-    *fails = false;
-    CHECK(running.run_one(completion(prompt_of(4))).kind == ResultKind::final);
-}
-
-TEST_CASE("10 22.3: a shutdown tells everybody who waits") {
-    FakeHostOptions options;
-    options.context.facts.n_ctx = 100000;
-    options.context.facts.n_ctx_slot = 50000;
-    RunningEngine running(options);
-    std::vector<Task> tasks(9, completion(prompt_of(20), -1));
-    const std::vector<TaskId> ids = running.engine->submit(tasks);
-    while (running.engine->snapshot()->n_processing < 4) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    CHECK(running.engine->shutdown(5000));
-    for (const Result& result : running.collect(ids)) {
-        CHECK(result.error == ErrorKind::unavailable);
-    }
-    CHECK(running.engine->state() == EngineState::stopped);
 }
 
 TEST_CASE("requests of every shape with cancels leave no slot busy and no memory wrong") {

@@ -13,6 +13,7 @@ namespace {
 struct Step {
     bool is_end = false;
     bool context_full = false;
+    bool completes_loop = false;
     std::optional<TokenRecord> record = std::nullopt;
     Micros generation_us = 1;
 };
@@ -23,7 +24,12 @@ class Client {
     explicit Client(const GenerationParams& params, std::int32_t limit = -1) : output(params, limit) {}
 
     Emission take(std::string_view piece, Step step = {}) {
-        return output.take(++last_token_, piece, step.is_end, std::move(step.record), step.context_full,
+        return output.take({.token = ++last_token_,
+                            .piece = piece,
+                            .record = std::move(step.record),
+                            .is_end = step.is_end,
+                            .context_full = step.context_full,
+                            .completes_loop = step.completes_loop},
                            step.generation_us, 0);
     }
     Emission end() { return take("", {.is_end = true}); }
@@ -323,4 +329,26 @@ TEST_CASE("10 §16: long texts cost no more per token than short ones") {
         n_sent += client.take("     ").text.size();
     }
     CHECK(n_sent == 1'500'000);
+}
+
+TEST_CASE("11 §19.8: a loop ends the text behind its token") {
+    Client client(whole({"abc"}));
+    client.take("x");
+    client.take("ab\xE2", {.completes_loop = true});
+    CHECK(client.output.stop() == StopKind::limit);
+    CHECK(client.output.stop_detail() == "loop_guard");
+    CHECK_FALSE(client.output.truncated());
+    CHECK(client.output.final_emission().text == "xab");
+}
+
+TEST_CASE("10 §16.13: the end of the text comes before a loop, and so do a stop string and the budget") {
+    Client ending(whole());
+    ending.take("", {.is_end = true, .completes_loop = true});
+    CHECK(ending.output.stop() == StopKind::eos);
+    Client worded(whole({"ab"}));
+    worded.take("ab", {.completes_loop = true});
+    CHECK(worded.output.stop() == StopKind::word);
+    Client limited(whole(), 1);
+    limited.take("ab", {.completes_loop = true});
+    CHECK(limited.output.stop_detail() == "token_limit");
 }

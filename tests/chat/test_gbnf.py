@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from framework.chat.gbnf import MAX_GRAMMAR_CHARS, GrammarError, Rules, add_until, char_class, quote, repeat
-from framework.chat.gbnf_check import MAX_DEPTH, check_grammar
+from framework.chat.gbnf_check import MAX_DEPTH, MAX_RULES, check_grammar
 
 
 def test_quotes_escape_what_ends_a_literal_and_what_no_line_may_hold() -> None:
@@ -55,7 +57,12 @@ def test_rules_that_grow_too_large_are_refused() -> None:
         "root ::= [a-z\\u00FF]+ | .",
         'root ::=\n "a" |\n "b" # said\n',
         'root ::= ("a"\n "b")* x{2,3}\nx ::= <[5]>',
-        'root ::= ("a"?)* "b"',
+        # Read in a few ways, or in many that don't double.
+        'root ::= (word " "?)+\nword ::= [a-z]+',
+        'root ::= s\ns ::= "(" s ")" | "(" ")"',
+        "root ::= " + '" "? ' * 10,
+        'root ::= (expr "=" ws term "\\n")+\nexpr ::= term ([-+*/] term)*\n'
+        'term ::= [a-z]+ ws | [0-9]+ ws | "(" ws expr ")" ws\nws ::= [ \\t\\n]*',
     ],
 )
 def test_grammars_that_the_engine_takes_pass(grammar: str) -> None:
@@ -71,6 +78,7 @@ def test_grammars_that_the_engine_takes_pass(grammar: str) -> None:
         ("root ::= a", "a, which is not defined"),
         ('root ::= root "a" | "b"', "starts with itself"),
         ('root ::= a\na ::= "x"? b\nb ::= a "y"', "starts with itself"),
+        ('root ::= ("a"?)* "b"', "can be empty"),
         ('root ::= "a"{2000}', "counts in rising order"),
         # The engine's parser never comes back from this one.
         ('root ::= ("a"){3,2}', "counts in rising order"),
@@ -80,13 +88,47 @@ def test_grammars_that_the_engine_takes_pass(grammar: str) -> None:
         ('root ::= "a"\n\nroot_x ::= "b"', "line 3"),
         ('root ::= "a\0"', "NUL"),
         ('root ::= "' + "abc" * 100 + '"{1999}', "elements"),
-        ("x" * (MAX_GRAMMAR_CHARS + 1), "characters"),
-        ("".join(f'r{at} ::= "a"\n' for at in range(10_002)), "rules"),
+        ("x" * (MAX_GRAMMAR_CHARS + 1), "bytes"),
+        ("root ::= " + '"a"? ' * MAX_RULES, "rules"),
+        ("".join(f'r{at} ::= "a"\n' for at in range(MAX_RULES + 1)), "rules"),
     ],
 )
 def test_grammars_that_would_hurt_are_refused(grammar: str, told: str) -> None:
     with pytest.raises(GrammarError, match=told):
         check_grammar(grammar)
+
+
+def chained(body: str, last: str, levels: int = 30) -> str:
+    """Rules, each of which uses the next one."""
+    rules = (f"a{at} ::= {body.replace('NEXT', f'a{at + 1}')}\n" for at in range(levels))
+    return f"root ::= a0\n{''.join(rules)}a{levels} ::= {last}\n"
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        pytest.param(chained('NEXT "x" | NEXT "y"', '"z"'), id="two calls at the start"),
+        pytest.param(chained('NEXT "x"? | NEXT "y"?', '""'), id="all of it may be empty"),
+        pytest.param(chained('NEXT NEXT | "x"', '"x"*', levels=8), id="twice what repeats"),
+        pytest.param("root ::= " + '" "? ' * 24, id="blanks that may be left out"),
+        pytest.param("root ::= " + '"a"? ' * 400, id="letters that may be left out"),
+        pytest.param('root ::= s\ns ::= "x" s "y" | "x" s "z" | "x"', id="two ways back"),
+        pytest.param("root ::= " + "[a-z]{0,1999} " * 4, id="counts behind counts"),
+        pytest.param('root ::= ("abcdef" s)+\ns ::= "x" s "y" | "x" s [yz] | "x"', id="behind other text"),
+    ],
+)
+def test_grammars_that_read_a_text_in_too_many_ways_are_refused_soon(grammar: str) -> None:
+    started = time.process_time()
+    with pytest.raises(GrammarError, match=r"ways|ambiguous"):
+        check_grammar(grammar)
+    assert time.process_time() - started < 10
+
+
+def test_many_rules_that_may_be_empty_take_time_in_the_order_of_their_number() -> None:
+    grammar = "".join(f"r{at} ::= | r{at + 1}\n" for at in range(4000)) + 'r4000 ::= ""\nroot ::= "a" r0'
+    started = time.process_time()
+    check_grammar(grammar)
+    assert time.process_time() - started < 5
 
 
 def test_a_rule_for_text_up_to_an_end_is_a_grammar() -> None:

@@ -95,6 +95,18 @@ def test_hostile_schemas_are_refused_soon(schema: Any) -> None:
     assert time.process_time() - started < 5
 
 
+def test_a_long_property_name_beside_others_is_refused() -> None:
+    with pytest.raises(SchemaError, match="500 characters"):
+        schema_to_gbnf({"properties": {"x" * 500: {}}, "additionalProperties": True})
+    schema_to_gbnf({"properties": {"x" * 500: {}}})
+    schema_to_gbnf({"properties": {"x" * 128: {}}, "additionalProperties": {"type": "integer"}})
+
+
+def test_a_pattern_that_reads_a_text_in_too_many_ways_is_refused() -> None:
+    with pytest.raises(SchemaError, match="ways"):
+        schema_to_gbnf({"pattern": f"^{'a?' * 30}$"})
+
+
 def test_a_wide_object_is_fast_and_small() -> None:
     schema = {"type": "object", "properties": {f"field_{at}": {"type": "integer"} for at in range(1000)}}
     started = time.process_time()

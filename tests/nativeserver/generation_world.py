@@ -26,6 +26,7 @@ from framework.nativeserver.gate import Gate
 from framework.nativeserver.options import ServerOptions
 from framework.nativeserver.services import Services
 from framework.nativeserver.transport import error_response
+from tests.nativeserver import drafting
 from tests.proxy.asgi_client import AsgiCall, start_call
 
 SPECIAL = b"<|im_end|>"
@@ -130,6 +131,8 @@ def generation_params() -> SimpleNamespace:
         n_probs=0,
         stop=[],
         lora=None,
+        speculation=drafting.speculation_request(),
+        loop_guard=drafting.loop_guard_params(),
     )
 
 
@@ -173,6 +176,8 @@ def result(task: Any, kind: str, **fields: Any) -> SimpleNamespace:
         "stopping_word": b"",
         "n_tokens_cached": 0,
         "n_reasoning_tokens": 0,
+        "speculation": drafting.report(),
+        "loop_guard": drafting.guard_report(),
         "embeddings": [],
         "score": 0.0,
         "error": "server",
@@ -224,6 +229,7 @@ class WrittenEngine:
             adds_sep=False,
         )
         self.facts_ = SimpleNamespace(n_ctx_slot=1024, n_batch=512, pooling=1)
+        self.speculation_ = drafting.speculation()
         self._waiting: deque[Any] = deque()
         self._fd = os.eventfd(0, os.EFD_NONBLOCK)
 
@@ -265,6 +271,9 @@ class WrittenEngine:
     def n_slots(self) -> int:
         return self.n_slots_
 
+    def speculation(self) -> Any:
+        return self.speculation_
+
     def tokenize(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]:
         parts = text.split(SPECIAL) if parse_special else [text]
         tokens = list(parts[0])
@@ -291,7 +300,10 @@ class World:
     def __init__(self, **options: Any) -> None:
         self.engine = WrittenEngine()
         module = SimpleNamespace(
-            Task=new_task, GenerationParams=generation_params, GrammarTrigger=GrammarTrigger
+            Task=new_task,
+            GenerationParams=generation_params,
+            GrammarTrigger=GrammarTrigger,
+            EngineParams=drafting.engine_params,
         )
         self.bridge = EngineBridge(self.engine, module)  # type: ignore[arg-type]
         self.services = Services(

@@ -13,6 +13,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+from tests.nativeserver.drafting import engine_params, speculation
+
 SCRIPT = "PADDOCK_TEST_CORE"
 
 
@@ -65,6 +67,9 @@ class ScriptedEngine:
     def meta(self) -> Any:
         return SimpleNamespace(chat_template=self._script.get("template", ""), bos_text="", eos_text="")
 
+    def speculation(self) -> Any:
+        return speculation()
+
     def notify_fd(self) -> int:
         return self._fd
 
@@ -78,7 +83,7 @@ def scripted_core(script: dict[str, Any]) -> Any:
         raise ImportError(script["missing"])
     return SimpleNamespace(
         LoadError=LoadError,
-        EngineParams=SimpleNamespace,
+        EngineParams=engine_params,
         LoraParams=lambda path, scale: (path, scale),
         Engine=lambda params: ScriptedEngine(script),
         set_log_verbosity=lambda verbosity: None,

@@ -18,6 +18,7 @@ from framework.chat.template import ChatTemplate
 from framework.nativeserver.app import make_app
 from framework.nativeserver.bridge import EngineBridge
 from framework.nativeserver.options import ServerOptions
+from tests.nativeserver import drafting
 from tests.nativeserver.generation_world import (
     TIMINGS,
     GrammarTrigger,
@@ -40,7 +41,12 @@ def small_task() -> SimpleNamespace:
     return SimpleNamespace(**{**vars(new_task()), **action})
 
 
-MODULE = SimpleNamespace(Task=small_task, GenerationParams=generation_params, GrammarTrigger=GrammarTrigger)
+MODULE = SimpleNamespace(
+    Task=small_task,
+    GenerationParams=generation_params,
+    GrammarTrigger=GrammarTrigger,
+    EngineParams=drafting.engine_params,
+)
 
 
 def slot_view(number: int = 0, state: str = "idle", **fields: Any) -> SimpleNamespace:
@@ -65,6 +71,8 @@ def slot_view(number: int = 0, state: str = "idle", **fields: Any) -> SimpleName
         "params": None,
         "prompt_tokens": [],
         "generated": b"",
+        "speculation": drafting.report(),
+        "loop_guard": drafting.guard_report(),
     }
     return SimpleNamespace(**{**base, **fields})
 
@@ -72,6 +80,7 @@ def slot_view(number: int = 0, state: str = "idle", **fields: Any) -> SimpleName
 def totals(**fields: Any) -> SimpleNamespace:
     """Totals of a fresh engine."""
     rates = {"prompt_rate": 0.0, "predicted_rate": 0.0, "decode_failures": {}}
+    rates |= {"speculation": drafting.speculation_totals()}
     return SimpleNamespace(**{**dict.fromkeys(COUNTS.split(), 0), **rates, **fields})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.nativeserver import drafting
 from tests.nativeserver.chat_world import CALLING, TOOL, ChatWorld, chat_world, streamed, whole
 from tests.nativeserver.generation_world import failure, final, partial
 
@@ -195,6 +196,8 @@ async def test_streamed_choices_have_states_of_their_own(world: ChatWorld) -> No
 
 
 async def test_reports_come_only_when_asked_for(world: ChatWorld) -> None:
+    guard = drafting.guard_report(visible_tokens=5)
+    world.engine.results = whole("Hello", loop_guard=guard)
     answer = (await world.post(PATH, {**CHAT, "engine_report": True})).json()
     assert answer["engine_report"]["visible_output_tokens"] == 5
     assert "__verbose" not in answer

@@ -233,19 +233,6 @@ def test_flags_without_effect_warn_once_each() -> None:
     assert [warning.split()[0] for warning in settings.warnings] == ["--threads-http", "--no-webui"]
 
 
-def test_types_of_speculation_add_up_and_are_dropped_with_a_reason() -> None:
-    argv = ("--spec-type", "draft-mtp,ngram-mod", "--spec-type", "none,ngram-cache", "--spec-default")
-    settings = read((*MODEL, *argv, "--spec-draft-n-max", "4", "-md", "/no/such.gguf"), {})
-    assert settings.options.speculation_types == ("draft-mtp", "ngram-mod")
-    assert any("type-not-built" in warning for warning in settings.warnings)
-
-
-def test_embeddings_are_not_drafted() -> None:
-    settings = read((*MODEL, "--embeddings", "--spec-type", "ngram-mod"), {})
-    assert settings.options.speculation_types == ()
-    assert any("--spec-type ngram-mod is off" in warning for warning in settings.warnings)
-
-
 def test_a_projector_is_left_to_the_load_which_refuses_it() -> None:
     assert read((*MODEL, "--mmproj", "/p.gguf"), {}).projector == "/p.gguf"
 

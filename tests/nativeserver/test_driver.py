@@ -117,3 +117,30 @@ async def test_a_long_reply_is_shaped_beside_the_loop_and_is_whole(world: World)
 async def test_bytes_that_are_no_text_are_replaced(world: World) -> None:
     world.engine.results = lambda task: [final(task, b"a\xffb")]
     assert (await world.post("/completion", {"prompt": "a"})).json()["content"] == "a�b"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"n_probs": 1024, "n_predict": 100}, 200),
+        ({"n_probs": 1024, "n_predict": -1, "prompt": ["a"] * 20}, 400),
+        ({"n_probs": 1024, "n_predict": -1, "prompt": ["a"] * 20, "stream": True}, 200),
+    ],
+)
+async def test_more_probabilities_than_memory_should_hold_are_streamed_or_refused(
+    world: World, body: dict[str, Any], status: int
+) -> None:
+    call = await world.post("/completion", {"prompt": "a", **body})
+    assert call.status == status
+    if status == 400:
+        assert "set stream, or ask for fewer" in call.error()["message"]
+
+
+async def test_all_that_every_task_holds_is_counted(world: World) -> None:
+    params = world.services.bridge.module.GenerationParams()
+    before = driver.shared_bytes(params)
+    params.sampling.reasoning.message = "x" * 10
+    params.sampling.reasoning.end_tags = ["y" * 5]
+    params.sampling.dry_sequence_breakers = ["z" * 7]
+    breakers = sum(map(len, world.services.bridge.module.GenerationParams().sampling.dry_sequence_breakers))
+    assert driver.shared_bytes(params) - before == 10 + 5 + 7 - breakers

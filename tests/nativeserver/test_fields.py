@@ -12,12 +12,7 @@ import pytest
 from framework.nativeserver import fields
 from framework.nativeserver.constraint_fields import MAX_STOP_BYTES, read_grammar
 from framework.nativeserver.errors import ApiError
-from framework.nativeserver.fields import (
-    asked_speculation,
-    read_generation,
-    read_generation_off_loop,
-    read_request,
-)
+from framework.nativeserver.fields import read_generation, read_generation_off_loop, read_request
 from tests.nativeserver.generation_world import SPECIAL, SPECIAL_ID, World, generation_world
 
 
@@ -250,8 +245,33 @@ async def test_a_large_schema_is_converted_beside_the_loop(
     monkeypatch.setattr(fields, "read_generation", noted)
     large = {"enum": [f"word {number} {'x' * 100}" for number in range(700)]}
     assert (await read_generation_off_loop({"json_schema": large}, world.services)).sampling.grammar
-    await read_generation_off_loop({"json_schema": {"type": "null"}}, world.services)
-    assert threads[0] != threading.main_thread().name == threads[1]
+    await read_generation_off_loop({"grammar": 'root ::= "a"'}, world.services)
+    await read_generation_off_loop({"stop": ["x" * 70_000]}, world.services)
+    await read_generation_off_loop({"stop": ["x"]}, world.services)
+    main = threading.main_thread().name
+    assert [name == main for name in threads] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"samplers": ["top_k"] * 65}, "65 samplers"),
+        ({"samplers": "k" * 65}, "65 samplers"),
+        ({"reasoning_budget_message": "x" * 65_537}, "65537 bytes"),
+        (
+            {"reasoning_budget_message": "x" * 40_000, "reasoning_budget_end_tags": ["y" * 40_000]},
+            "80000 bytes",
+        ),
+        ({"reasoning_budget_start_tag": "x" * 65_537}, "65537 bytes"),
+        ({"logit_bias": [["x" * 4097, 1]]}, "4097 bytes"),
+        ({"logit_bias": [[1, 1]] * 65_537}, "65537 entries"),
+        ({"preserved_tokens": ["x" * 4097]}, "4097 bytes"),
+        ({"grammar_triggers": [{"type": 1, "value": "x" * 4097}]}, "4097 bytes"),
+        ({"grammar_triggers": [{"type": 1, "value": "x"}] * 257}, "257 entries"),
+    ],
+)
+async def test_texts_that_every_task_would_hold_are_bounded(world: World, body: Any, told: str) -> None:
+    assert told in refusal(world, body).message
 
 
 async def test_a_lazy_grammar_has_triggers_and_preserved_tokens(world: World) -> None:
@@ -308,21 +328,8 @@ async def test_a_reasoning_budget_reaches_the_core(world: World) -> None:
     assert (reasoning.start_tag, reasoning.end_tags) == ("<t>", ["</t>"])
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ({}, ()),
-        ({"speculative.type": "ngram-mod,draft-mtp"}, ("ngram-mod", "draft-mtp")),
-        ({"speculative": {"type": "none", "n_max": 3}}, ()),
-        ({"speculative": {"type": "draft-simple"}}, ("draft-simple",)),
-    ],
-)
-def test_speculation_is_read_flat_and_nested(body: dict[str, Any], expected: tuple[str, ...]) -> None:
-    assert asked_speculation(body) == expected
-
-
 async def test_unknown_fields_are_ignored(world: World) -> None:
-    read_generation({"whatever": [1], "speculative.n_max": "x", "model": "m"}, world.services)
+    read_generation({"whatever": [1], "speculative.types": 5, "model": "m"}, world.services)
 
 
 async def test_the_fields_of_a_whole_request(world: World) -> None:

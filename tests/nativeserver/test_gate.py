@@ -294,6 +294,22 @@ async def test_an_endpoint_that_finds_the_model_gone_is_tried_again() -> None:
         calls.clear()
 
 
+async def test_a_request_with_a_body_is_tried_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with small_world() as world:
+        inner, calls = world.core.tokenize, []
+
+        def asleep_once(*given: Any) -> list[int]:
+            calls.append(given)
+            if len(calls) == 1:
+                world.core.state_ = "sleeping"
+                raise RuntimeError
+            return inner(*given)
+
+        monkeypatch.setattr(world.core, "tokenize", asleep_once)
+        answer = await world.post("/tokenize", {"content": "a"})
+        assert (answer.json(), len(calls)) == ({"tokens": [97]}, 2)
+
+
 @pytest.mark.parametrize("path", ["/health", "/props", "/models", "/v1/models", "/metrics", "/slots"])
 async def test_who_only_looks_does_not_wake(path: str) -> None:
     async with small_world(metrics=True) as world:

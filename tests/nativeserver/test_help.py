@@ -12,7 +12,9 @@ from framework.engines.help_text import parse_help
 from framework.nativeserver.flag_reference import reference_table
 from framework.nativeserver.flags.table import SECTIONS
 from framework.nativeserver.help_text import help_text, version_text
+from framework.planning.speculation import native
 from framework.values.engine import Capabilities
+from framework.values.request import SpecPolicy
 
 LISTED = [flag for section in SECTIONS for flag in section.flags]
 
@@ -36,16 +38,37 @@ def test_every_listed_flag_is_found_with_the_right_kind(caps: Capabilities) -> N
     assert caps.switches == {s for flag in real if flag.value is None for s in flag.spellings}
 
 
-def test_nothing_is_drafted_so_that_no_type_and_no_knob_is_offered(caps: Capabilities) -> None:
-    assert caps.spec_types == ()
-    assert (caps.mtp_token, caps.ngram_flavour, caps.depth_flag, caps.drafter_flag) == (
-        None,
-        None,
-        None,
-        None,
+def test_the_types_are_those_of_this_build(caps: Capabilities) -> None:
+    assert caps.spec_types == (
+        *("none", "draft-simple", "ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"),
     )
-    assert not caps.has("--spec-default")
-    assert caps.has("--spec-type")
+    assert caps.mtp_token is None
+    found = (caps.ngram_flavour, caps.depth_flag, caps.drafter_flag)
+    assert found == ("new", "--spec-draft-n-max", "--model-draft")
+    assert caps.has("--spec-default")
+
+
+def test_the_manager_finds_the_flags_that_only_this_engine_has(caps: Capabilities) -> None:
+    for flag in (
+        native.ADAPTIVE_FLAG,
+        native.CONTROLLER_FLAG,
+        native.GUARD_FLAG,
+        *native.GUARD_FLAGS.values(),
+    ):
+        assert caps.has(flag), flag
+        assert flag not in caps.switches
+    guard = {"mode": "stop", **dict.fromkeys(native.GUARD_FLAGS, 300)}
+    policy = SpecPolicy(is_adaptive=True, controller="fringe", loop_guard=guard)
+    assert native.settings_not_built(policy, caps) == []
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["--spec-branch", "--spec-draft-topk", "--spec-reduced", "--spec-dflash", "--spec-hidden", "--spec-pad"]
+    + ["--spec-rs"],
+)
+def test_what_this_build_lacks_is_not_offered(caps: Capabilities, prefix: str) -> None:
+    assert not [flag for flag in caps.flags if flag.startswith(prefix)]
 
 
 def test_removed_flags_are_stubs_with_their_replacement(caps: Capabilities) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from framework.nativeserver.native_completion import picked
 from framework.nativeserver.probabilities import LOWEST_LOGPROB, record_json
+from tests.nativeserver import drafting
 from tests.nativeserver.generation_world import World, final, generation_world, partial
 
 FINAL_KEYS = [
@@ -61,7 +62,14 @@ async def test_an_answer_has_its_members_in_order(world: World) -> None:
 
 
 async def test_tokens_are_counted_by_region(world: World) -> None:
-    world.engine.results = lambda task: [final(task, n_decoded=10, n_reasoning_tokens=4)]
+    world.engine.results = lambda task: [
+        final(
+            task,
+            n_decoded=11,
+            n_reasoning_tokens=4,
+            loop_guard=drafting.guard_report(reasoning_tokens=4, visible_tokens=6),
+        )
+    ]
     answer = (await world.post("/completion", {"prompt": "a"})).json()
     assert (answer["reasoning_output_tokens"], answer["visible_output_tokens"]) == (4, 6)
     assert answer["loop_guard"]["visible_tokens"] == 6
@@ -157,10 +165,33 @@ async def test_only_the_wanted_members_are_answered(world: World) -> None:
     }
 
 
-async def test_a_type_of_speculation_that_is_not_built_is_told(world: World) -> None:
-    for body, reason in (({}, "none-requested"), ({"speculative.type": "draft-mtp"}, "type-not-built")):
+async def test_a_type_of_speculation_that_is_not_loaded_is_told(world: World) -> None:
+    world.engine.speculation_ = drafting.speculation("ngram-mod", draft_simple="vocab-size")
+    for body, reason in (
+        ({}, "none-requested"),
+        ({"speculative.type": "ngram-mod"}, "none-requested"),
+        ({"speculative.type": "draft-mtp"}, "type-not-built"),
+        ({"speculative": {"type": "draft-simple"}}, "vocab-size"),
+    ):
         answer = (await world.post("/completion", {"prompt": "a", **body})).json()
         assert answer["speculation"]["fallback_reason"] == reason
+
+
+async def test_drafts_and_the_guard_are_told(world: World) -> None:
+    guard = drafting.guard_report(
+        mode="force-close", triggered=True, action="force-close", reason="near", interventions=1
+    )
+    world.engine.results = lambda task: [
+        final(task, n_decoded=106, speculation=drafting.drafted_report(), loop_guard=guard)
+    ]
+    answer = (await world.post("/completion", {"prompt": "a"})).json()
+    assert list(answer) == FINAL_KEYS
+    timings = {name: value for name, value in answer["timings"].items() if name.startswith("draft")}
+    assert timings == {"draft_n": 96, "draft_n_accepted": 61, "draft_steps": 32, "draft_depth": 3}
+    assert answer["speculation"]["fallback_reason"] == "no-nextn-layers"
+    told = [answer[f"loop_guard_{name}"] for name in ("triggered", "action", "reason")]
+    assert told == [True, "force-close", "near"]
+    assert answer["loop_guard"]["interventions"] == 1
 
 
 @pytest.mark.parametrize("body", [{}, {"prompt": None}, {"prompt": []}])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framework.nativeserver.usage import usage_json
-from tests.nativeserver.generation_world import World, final, generation_world, partial
+from tests.nativeserver.generation_world import World, final, generation_world, new_task, partial
 
 
 @pytest.fixture
@@ -63,9 +63,8 @@ async def test_choices_of_several_prompts_are_in_one_object_and_all_are_counted(
 
 
 def test_the_prompt_of_two_choices_is_counted_once() -> None:
-    counts: dict[str, Any] = {"n_prompt_tokens": 10, "n_prompt_cached": 0, "n_reasoning_tokens": 0}
-    finals = [SimpleNamespace(n_decoded=5, **counts), SimpleNamespace(n_decoded=7, **counts)]
-    usage = usage_json(finals)  # type: ignore[arg-type]
+    finals = [final(new_task(), n_decoded=count, n_prompt_tokens=10) for count in (5, 7)]
+    usage = usage_json(finals)
     assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (10, 12, 22)
 
 

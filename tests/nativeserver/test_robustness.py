@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +12,13 @@ import psutil
 import pytest
 
 from tests.support.engine_pair import RunningServer, native_line, running_server
+from tests.support.request_storm import storm
 from tests.support.waiting import wait_until
 from tests.support.working_models import write_working_model
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
-REQUESTS, AT_ONCE, WARM = 1500, 16, 300
+REQUESTS, WARM = 300, 100
 MOST_GROWTH_BYTES = 64 * 1024 * 1024
 GOOD_OR_REFUSED = {200, 400, 501}
 
@@ -33,58 +32,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     arguments = ("-c", "1024", "-np", "4", "-t", "1", "--cache-ram", "8", "--metrics")
     with running_server(native_line(), model, folder / "log", *arguments) as running:
         yield running
-
-
-def shape(dice: random.Random) -> dict[str, Any]:
-    """A body that a client might send, or should not."""
-    text = "".join(dice.choice("abc \n<>{}\u00e9\u65e5") for _ in range(dice.choice((0, 1, 20, 300, 3000))))
-    body: dict[str, Any] = {"prompt": text, "n_predict": dice.choice((0, 1, 8, 40, -1))}
-    extras: tuple[dict[str, Any], ...] = (
-        {},
-        {"stream": True},
-        {"n_probs": 3},
-        {"stop": ["a", "zz", "\u65e5"]},
-        {"grammar": 'root ::= "a"+'},
-        {"json_schema": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}},
-        {"temperature": 2.0, "top_k": 0, "seed": 3},
-        {"id_slot": dice.randrange(6)},
-        {"n": 2},
-        {"cache_prompt": False, "n_cache_reuse": 8},
-        {"logit_bias": [[5, False]], "ignore_eos": True, "n_predict": 30},
-        {"stop": ["x" * 1000] * 100},
-        {"t_max_predict_ms": 5, "n_indent": 2},
-        {"top_k": "many"},
-    )
-    return {**body, **dice.choice(extras), **dice.choice(extras)}
-
-
-async def send(client: httpx.AsyncClient, dice: random.Random, seen: Counter[int]) -> None:
-    """One request; every fourth client goes away before its answer."""
-    patience_s = dice.uniform(0.001, 0.05) if dice.random() < 0.25 else 60.0
-    body = shape(dice)
-    if body["n_predict"] == -1:
-        patience_s = 0.05
-    try:
-        answer = await asyncio.wait_for(client.post("/completion", json=body), patience_s)
-    except TimeoutError:
-        return
-    seen[answer.status_code] += 1
-
-
-async def storm(url: str, n_requests: int, seed: int) -> Counter[int]:
-    """Statuses of a bounded number of requests, so many at once."""
-    seen: Counter[int] = Counter()
-    dice = random.Random(seed)
-    left = asyncio.Semaphore(AT_ONCE)
-
-    async def one(client: httpx.AsyncClient) -> None:
-        async with left:
-            await send(client, dice, seen)
-
-    limits = httpx.Limits(max_connections=AT_ONCE)
-    async with httpx.AsyncClient(base_url=url, timeout=60.0, limits=limits) as client:
-        await asyncio.gather(*(one(client) for _ in range(n_requests)))
-    return seen
 
 
 def idle(server: RunningServer) -> bool:

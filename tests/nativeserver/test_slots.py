@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from framework.nativeserver.slot_files import is_valid_name
+from tests.nativeserver import drafting
 from tests.nativeserver.generation_world import failure, generation_params
 from tests.nativeserver.small_world import done, slot_view, small_world
 
@@ -50,11 +51,31 @@ async def test_a_busy_slot_shows_its_task() -> None:
 
 async def test_types_of_speculation_that_were_dropped_are_told() -> None:
     async with small_world(speculation_types=("draft-mtp",)) as world:
+        world.core.speculation_ = drafting.speculation(draft_mtp="type-not-built")
+        world.core.slots_ = [used(speculation=drafting.report(fallback_reason="type-not-built"))]
         entry = (await world.get("/slots")).json()[0]
+        assert (entry["speculative"], entry["speculation"]["types"]) == (False, [])
         assert entry["speculation"]["fallback_reason"] == "type-not-built"
+        assert entry["params"]["speculative.types"] == "none,draft-mtp"
         assert (await world.get("/props")).json()["speculation"]["dropped"] == [
             {"type": "draft-mtp", "reason": "type-not-built"}
         ]
+
+
+async def test_a_slot_shows_its_drafts_and_its_guard() -> None:
+    async with small_world(speculation_types=("ngram-mod", "draft-simple")) as world:
+        world.core.speculation_ = drafting.speculation("ngram-mod", "draft-simple")
+        guard = drafting.guard_report(mode="stop", visible_tokens=106)
+        world.core.slots_ = [
+            used(state="generating", speculation=drafting.drafted_report(), loop_guard=guard)
+        ]
+        (entry,) = (await world.get("/slots")).json()
+        assert entry["speculative"] is True
+        assert entry["params"]["speculative.types"] == "none,ngram-mod,draft-simple"
+        assert entry["timings"]["draft_n_accepted"] == 61
+        drafted = entry["speculation"]
+        assert len(drafted["drafted_by_position"]) == len(drafted["accepted_by_position"]) == drafted["depth"]
+        assert entry["loop_guard"]["visible_tokens"] == 106
 
 
 async def test_texts_are_shown_with_the_debug_switch_alone() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from framework.nativeserver.metrics_page import shown_number
+from framework.nativeserver.metric import shown_number
 from framework.nativeserver.task_shapes import long_params, short_params
+from tests.nativeserver import drafting
 from tests.nativeserver.generation_world import GrammarTrigger, failure, generation_params
 from tests.nativeserver.small_world import TEMPLATE, done, small_world, totals
 
@@ -85,7 +86,8 @@ async def test_metrics_need_the_switch() -> None:
 
 
 async def test_metrics_are_counts_in_prometheus_form() -> None:
-    async with small_world(metrics=True, speculation_types=("ngram-mod",)) as world:
+    async with small_world(metrics=True) as world:
+        world.core.speculation_ = drafting.speculation(draft_mtp="type-not-built")
         world.core.totals_ = totals(
             predicted_tokens=1_234_567,
             predicted_us=12_345_678_901,
@@ -108,7 +110,7 @@ async def test_metrics_are_counts_in_prometheus_form() -> None:
             'llamacpp:checkpoints_total{event="restored"} 7',
             "llamacpp:prompt_tokens_seconds 0",
             "llamacpp:spec_decode_num_draft_tokens_total 0",
-            'llamacpp:spec_fallback{type="ngram-mod",reason="type-not-built"} 1',
+            'llamacpp:spec_fallback{type="draft-mtp",reason="type-not-built"} 1',
             "llamacpp:engine_sleeping 0",
         ):
             assert line in lines

@@ -13,6 +13,8 @@ from framework.chat.schema.visitor import Schema, SchemaError, Visitor, limits_o
 
 # A key that could also be written with escapes is not told apart: models don't write keys so.
 _KEY_END = r'"\""'
+MAX_NAME = 128
+"""Characters of a property name, where keys that are none of the names are allowed too: one rule for each."""
 _ESCAPED = re.compile(r'["\\\x00-\x1F\x7F]')
 
 
@@ -66,23 +68,21 @@ def _map_body(visitor: Visitor, others: str | None, schema: Schema, path: str) -
 
 
 def _members_body(visitor: Visitor, members: list[tuple[str, bool]], others: str | None, wish: str) -> str:
-    """Alternatives for the member that comes first; what may follow each has a rule of its own."""
+    """The members in their order, then others; a comma is read before it is known what comes next."""
     space = visitor.rules.space()
     follow = f'("," {space} {others})*' if others else ""
-    first_required = next((at for at, (_, must) in enumerate(members) if must), len(members))
-    tails = [follow]
-    for at in range(len(members) - 1, 0, -1):
+    # What may come next, from a member on: it, or when it may be left out what may come next behind it.
+    upcoming = f"{others} {follow}" if others else ""
+    is_needed = False
+    for at in range(len(members) - 1, -1, -1):
         member, must = members[at]
-        part = f'"," {space} {member}'
-        tail = f"{part if must else f'({part})?'} {tails[0]}".rstrip()
-        # Tails that several alternatives share are rules; behind the last of these one text is enough.
-        tails.insert(0, visitor.rules.add(f"{wish}-tail", tail) if at <= first_required else tail)
-    starts = [f"{members[at][0]} {tails[at]}".rstrip() for at in range(min(first_required + 1, len(members)))]
-    if first_required < len(members):
-        return starts[0] if len(starts) == 1 else f"({' | '.join(starts)})"
-    if others:
-        starts.append(f"{others} {follow}")
-    return f"({' | '.join(starts)})?"
+        tail = f'"," {space} {upcoming}' if upcoming else ""
+        here = f"{member} {tail if is_needed or not tail else f'({tail})?'}".rstrip()
+        is_needed = is_needed or must
+        upcoming = here if must or not upcoming else f"{here} | {upcoming}"
+        if "|" in upcoming or (at and not members[at - 1][1]):
+            upcoming = visitor.rules.add(f"{wish}-next", upcoming)
+    return upcoming if is_needed else f"({upcoming})?"
 
 
 def _others(visitor: Visitor, schema: Schema, named: Schema, wish: str, path: str) -> str | None:
@@ -101,7 +101,7 @@ def _others(visitor: Visitor, schema: Schema, named: Schema, wish: str, path: st
     ]
     if extra is not False:
         value = visitor.visit(extra, f"{wish}-other", f"{path}/additionalProperties")
-        ways.append(_member(visitor, _other_key(visitor, list(named), wish), value))
+        ways.append(_member(visitor, _other_key(visitor, list(named), wish, path), value))
     return visitor.rules.add(f"{wish}-other-member", " | ".join(ways)) if ways else None
 
 
@@ -110,9 +110,13 @@ def _member(visitor: Visitor, key: str, value: str) -> str:
     return f'{key} {space} ":" {space} {value}'
 
 
-def _other_key(visitor: Visitor, names: list[str], wish: str) -> str:
+def _other_key(visitor: Visitor, names: list[str], wish: str, path: str) -> str:
     """A key that is none of the names, by a tree of their characters."""
     plain = [name for name in names if not _ESCAPED.search(name)]
+    if (longest := max(map(len, plain), default=0)) > MAX_NAME:
+        raise SchemaError(
+            path, f"a property name has {longest} characters; beside others {MAX_NAME} are allowed"
+        )
     if not plain:
         return visitor.string()
     tree: dict[str, Any] = {}

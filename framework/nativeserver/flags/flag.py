@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from framework.nativeserver.flags.values import Value
 
-Role = Literal["honoured", "unused", "ignored", "refused", "removed", "action"]
-"""`unused`: kept for a part that this build lacks, and told once where that part is asked for. `ignored`: one
-warning each. `refused`, `removed`: end the start. `action`: done in place of serving."""
+Role = Literal["honoured", "ignored", "refused", "removed", "action"]
+"""`ignored`: one warning each. `refused`, `removed`: end the start. `action`: done in place of serving."""
 
 ENV_PREFIX = "LLAMA_ARG_"
 NEGATIVE_ENV_PREFIX = "LLAMA_ARG_NO_"
@@ -25,7 +24,8 @@ class Flag:
     names: tuple[str, ...]
     help: str
     target: str = ""
-    """`group.attribute`: engine, server, cors, chat, request, log; settings sees to what is of `line`."""
+    """`group.attribute`: engine, speculation, loop_guard, server, cors, chat, request, log; settings sees to
+    what is of `line`."""
     value: Value | None = None
     """None: a switch."""
     negations: tuple[str, ...] = ()

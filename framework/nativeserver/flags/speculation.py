@@ -1,97 +1,126 @@
-"""Flags of speculation as llama-server has them (12 §19.1).
+"""Flags of the group "speculation": which drafters are asked, and how drafts are judged (11 §3, §10, §18).
 
-This build drafts nothing: values are checked, and types that are asked for are dropped with a reason (§19.5).
-
-Their help is short, and a program that looks for a flag does not find them: what is listed would be used.
+A type of llama-server that this build lacks is accepted; the engine drops it with a reason (12 §19.5).
 """
 
 from __future__ import annotations
 
-from framework.nativeserver.flags.context import TYPE
-from framework.nativeserver.flags.device import LAYERS, MOST_LAYERS
 from framework.nativeserver.flags.flag import Flag, switch, valued
-from framework.nativeserver.flags.pairs import DEVICES, PLACEMENTS
-from framework.nativeserver.flags.values import Value, number, shown, text_value, whole
+from framework.nativeserver.flags.knobs import knob
+from framework.nativeserver.flags.values import Value, choice, mapped, number, shown, whole
 
-TYPES = (
-    "none",
+BUILT_TYPES = (
     "draft-simple",
-    "draft-eagle3",
-    "draft-mtp",
-    "draft-dflash",
     "ngram-simple",
     "ngram-map-k",
     "ngram-map-k4v",
     "ngram-mod",
     "ngram-cache",
 )
-DEFAULT_TYPE = "ngram-mod"
+OTHER_TYPES = ("draft-mtp", "draft-eagle3", "draft-dflash", "draft-dspark")
+"""Read, and dropped."""
+NONE, DEFAULT_TYPE, OF_A_MODEL = "none", "ngram-mod", "draft-simple"
+LISTED_TYPES = (NONE, *BUILT_TYPES)
+KNOWN_TYPES = (*LISTED_TYPES, *OTHER_TYPES)
+TYPES_TARGET = "line.speculation"
+
+N_MAX_TARGET, N_MIN_TARGET = "speculation.n_max", "speculation.n_min"
+N_MAX_FLAG, N_MIN_FLAG = "--spec-draft-n-max", "--spec-draft-n-min"
+N_MAX, N_MIN = 3, 0
+MOST_DRAFTED = 64
+OF_THE_REQUEST = -1.0
+"""The drafter's temperature where none is set."""
 
 
 def _types(text: str) -> tuple[str, ...]:
     """Types of one value; with `none` among them it stands for none, as in llama-server."""
     names = tuple(text.split(","))
     for name in names:
-        if name not in TYPES:
-            raise ValueError(f"unknown speculative type: {shown(name)}, allowed are {', '.join(TYPES)}")
-    return () if "none" in names else names
+        if name not in KNOWN_TYPES:
+            raise ValueError(
+                f"unknown speculative type: {shown(name)}, allowed are {', '.join(LISTED_TYPES)}"
+            )
+    return () if NONE in names else names
 
 
-def _unused(names: str, value: Value | None, env: str = "") -> Flag:
-    return Flag(tuple(names.split()), "", "", value, env=env, role="unused")
+def _temperature(text: str) -> float:
+    if text == "auto":
+        return OF_THE_REQUEST
+    try:
+        return float(number(0).read(text))
+    except ValueError as error:
+        raise ValueError(f"{error}; 'auto' is allowed too") from error
 
-
-COUNT = whole(0)
-SHARE = number(0, 1, "P")
-FILE_NAME = text_value("FNAME")
 
 FLAGS: tuple[Flag, ...] = (
     valued(
         "--spec-type",
-        "line.speculation",
-        Value("TYPE", _types),
-        "type of speculation; this build drafts nothing, and goes on without a type that is asked for",
-        default="none",
+        TYPES_TARGET,
+        Value(",".join(LISTED_TYPES), _types),
+        "drafters in the order in which they are asked; lists add up",
+        default=NONE,
         env="SPEC_TYPE",
         collects=True,
         adds_to_environment=True,
     ),
-)
-UNUSED: tuple[Flag, ...] = (
     switch(
         "--spec-default",
-        "line.speculation",
-        "",
-        role="unused",
+        TYPES_TARGET,
+        f"{DEFAULT_TYPE} with its usual lengths, whatever stands before it",
         collects=True,
         adds_to_environment=True,
         constant=(DEFAULT_TYPE,),
     ),
-    _unused("--spec-draft-model -md --model-draft", FILE_NAME, "SPEC_DRAFT_MODEL"),
-    _unused("--spec-draft-hf -hfd -hfrd --hf-repo-draft", text_value("REPO"), "SPEC_DRAFT_HF_REPO"),
-    _unused("--spec-draft-n-max", COUNT, "SPEC_DRAFT_N_MAX"),
-    _unused("--spec-draft-n-min", COUNT, "SPEC_DRAFT_N_MIN"),
-    _unused("--spec-draft-p-min --draft-p-min", SHARE, "SPEC_DRAFT_P_MIN"),
-    _unused("--spec-draft-p-split --draft-p-split", SHARE, "SPEC_DRAFT_P_SPLIT"),
-    _unused("--spec-draft-ngl -ngld --gpu-layers-draft --n-gpu-layers-draft", LAYERS, "N_GPU_LAYERS_DRAFT"),
-    _unused("--spec-draft-device -devd --device-draft", DEVICES),
-    _unused("--spec-draft-type-k -ctkd --cache-type-k-draft", TYPE, "SPEC_DRAFT_CACHE_TYPE_K"),
-    _unused("--spec-draft-type-v -ctvd --cache-type-v-draft", TYPE, "SPEC_DRAFT_CACHE_TYPE_V"),
-    _unused("--spec-draft-threads -td --threads-draft", whole()),
-    _unused("--spec-draft-threads-batch -tbd --threads-batch-draft", whole()),
-    _unused("--spec-draft-override-tensor -otd --override-tensor-draft", PLACEMENTS),
-    _unused("--spec-draft-cpu-moe -cmoed --cpu-moe-draft", None, "SPEC_DRAFT_CPU_MOE"),
-    _unused(
-        "--spec-draft-n-cpu-moe --spec-draft-ncmoe -ncmoed --n-cpu-moe-draft",
-        whole(0, MOST_LAYERS),
-        "SPEC_DRAFT_N_CPU_MOE",
+    valued(
+        N_MAX_FLAG,
+        N_MAX_TARGET,
+        whole(1, MOST_DRAFTED),
+        "longest draft of a draft model, in tokens",
+        default=str(N_MAX),
+        env="SPEC_DRAFT_N_MAX",
     ),
-    *(_unused(f"--spec-ngram-mod-{knob}", COUNT) for knob in ("n-match", "n-min", "n-max")),
-    *(
-        _unused(f"--spec-ngram-{kind}-{knob}", COUNT)
-        for kind in ("simple", "map-k", "map-k4v")
-        for knob in ("size-n", "size-m", "min-hits")
+    valued(
+        N_MIN_FLAG,
+        N_MIN_TARGET,
+        whole(0, MOST_DRAFTED),
+        "shortest draft of a draft model that is of use",
+        default=str(N_MIN),
+        env="SPEC_DRAFT_N_MIN",
     ),
-    _unused("-lcs --lookup-cache-static", FILE_NAME),
-    _unused("-lcd --lookup-cache-dynamic", FILE_NAME),
+    valued(
+        "--spec-draft-p-min --draft-p-min",
+        "speculation.p_min",
+        number(0, 1, "P"),
+        "probability below which a draft model stops",
+        default="0.0",
+        env="SPEC_DRAFT_P_MIN",
+    ),
+    knob(
+        "--spec-draft-temp",
+        "speculation.draft_temperature",
+        Value("[auto|N]", _temperature),
+        "auto",
+        "temperature of a draft model; auto is the request's where that helps, else 0",
+    ),
+    knob(
+        "--spec-verify",
+        "speculation.verify",
+        choice("exact", "rejection", "match-first"),
+        "rejection",
+        "how drafts with probabilities are judged; match-first accepts more, and is only nearly right",
+    ),
+    knob(
+        "--spec-grammar",
+        "speculation.grammar_blocks",
+        mapped({"allow": False, "block": True}, "{allow,block}"),
+        "allow",
+        "whether anything is drafted while a grammar holds",
+    ),
+    switch(
+        "--spec-strict",
+        "speculation.strict",
+        "a type that can't run ends the start, instead of being dropped",
+        default="disabled",
+        env="SPEC_STRICT",
+    ),
 )

@@ -9,8 +9,11 @@ from framework.nativeserver.flags import (
     cache,
     chat,
     context,
+    depth,
     device,
+    drafters,
     log,
+    loop_guard,
     model,
     sampling,
     server,
@@ -52,13 +55,15 @@ SECTIONS: tuple[Section, ...] = (
     Section("server", server.FLAGS),
     Section("log", log.FLAGS),
     Section("speculation", speculation.FLAGS),
+    Section("draft model", drafters.MODEL),
+    Section("n-grams", drafters.NGRAMS),
+    Section("depth of drafts", depth.FLAGS),
+    Section("loop guard", loop_guard.FLAGS),
     Section("accepted without effect", without_effect.IGNORED),
     Section("removed", without_effect.REMOVED),
 )
 """What the help text lists."""
 
-UNLISTED = (*speculation.UNUSED, *without_effect.REFUSED)
-
-ALL: tuple[Flag, ...] = (*(flag for section in SECTIONS for flag in section.flags), *UNLISTED)
+ALL: tuple[Flag, ...] = (*(flag for section in SECTIONS for flag in section.flags), *without_effect.REFUSED)
 
 BY_SPELLING: Mapping[str, Flag] = {spelling: flag for flag in ALL for spelling in flag.spellings}

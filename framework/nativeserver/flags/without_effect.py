@@ -3,16 +3,20 @@ itself (§19.4)."""
 
 from __future__ import annotations
 
+from framework.nativeserver.flags.device import MOST_LAYERS
 from framework.nativeserver.flags.flag import Flag
-from framework.nativeserver.flags.values import Value, text_value
+from framework.nativeserver.flags.pairs import PLACEMENTS
+from framework.nativeserver.flags.values import Value, number, text_value, whole
 
 ANY = text_value("VALUE", may_be_empty=True)
+DRAFT_REPOSITORY_TARGET = "line.draft_repository"
 
 
-def _ignored(names: str, why: str, value: Value | None = ANY, off: str = "", env: str = "") -> Flag:
-    return Flag(
-        tuple(names.split()), f"no effect here: {why}", "", value, tuple(off.split()), env=env, role="ignored"
-    )
+def _ignored(
+    names: str, why: str, value: Value | None = ANY, off: str = "", env: str = "", target: str = ""
+) -> Flag:
+    text, negations = f"no effect here: {why}", tuple(off.split())
+    return Flag(tuple(names.split()), text, target, value, negations, env=env, role="ignored")
 
 
 def _refused(names: str, why: str, env: str = "") -> Flag:
@@ -29,7 +33,9 @@ PLACES = "the operating system places threads"
 PERF = "timings are always taken"
 UI = "there is no web page"
 MEDIA = "this build has no media support"
-DRAFTS = "this build drafts nothing"
+DRAFTS = "drafts are drawn on the host"
+TREES = "drafts have no branches"
+DRAFTER = "a draft model is placed as a whole"
 OFFLINE = "this engine downloads nothing"
 
 IGNORED: tuple[Flag, ...] = (
@@ -68,15 +74,30 @@ IGNORED: tuple[Flag, ...] = (
         "--no-spec-draft-backend-sampling",
         "SPEC_DRAFT_BACKEND_SAMPLING",
     ),
-    _ignored("--spec-draft-cpu-mask -Cd --cpu-mask-draft", DRAFTS),
-    _ignored("--spec-draft-cpu-range -Crd --cpu-range-draft", DRAFTS),
-    _ignored("--spec-draft-cpu-strict --cpu-strict-draft", DRAFTS),
-    _ignored("--spec-draft-prio --prio-draft", DRAFTS),
-    _ignored("--spec-draft-poll --poll-draft", DRAFTS),
-    _ignored("--spec-draft-cpu-mask-batch -Cbd --cpu-mask-batch-draft", DRAFTS),
-    _ignored("--spec-draft-cpu-strict-batch --cpu-strict-batch-draft", DRAFTS),
-    _ignored("--spec-draft-prio-batch --prio-batch-draft", DRAFTS),
-    _ignored("--spec-draft-poll-batch --poll-batch-draft", DRAFTS),
+    _ignored("--spec-draft-cpu-mask -Cd --cpu-mask-draft", PLACES),
+    _ignored("--spec-draft-cpu-range -Crd --cpu-range-draft", PLACES),
+    _ignored("--spec-draft-cpu-strict --cpu-strict-draft", PLACES),
+    _ignored("--spec-draft-prio --prio-draft", PLACES),
+    _ignored("--spec-draft-poll --poll-draft", PLACES),
+    _ignored("--spec-draft-cpu-mask-batch -Cbd --cpu-mask-batch-draft", PLACES),
+    _ignored("--spec-draft-cpu-strict-batch --cpu-strict-batch-draft", PLACES),
+    _ignored("--spec-draft-prio-batch --prio-batch-draft", PLACES),
+    _ignored("--spec-draft-poll-batch --poll-batch-draft", PLACES),
+    _ignored("--spec-draft-p-split --draft-p-split", TREES, number(0, 1, "P"), env="SPEC_DRAFT_P_SPLIT"),
+    _ignored("--spec-draft-override-tensor -otd --override-tensor-draft", DRAFTER, PLACEMENTS),
+    _ignored("--spec-draft-cpu-moe -cmoed --cpu-moe-draft", DRAFTER, None, env="SPEC_DRAFT_CPU_MOE"),
+    _ignored(
+        "--spec-draft-n-cpu-moe --spec-draft-ncmoe -ncmoed --n-cpu-moe-draft",
+        DRAFTER,
+        whole(0, MOST_LAYERS),
+        env="SPEC_DRAFT_N_CPU_MOE",
+    ),
+    _ignored(
+        "--spec-draft-hf -hfd -hfrd --hf-repo-draft",
+        f"{OFFLINE}; give a local file with --spec-draft-model",
+        env="SPEC_DRAFT_HF_REPO",
+        target=DRAFT_REPOSITORY_TARGET,
+    ),
 )
 
 DOWNLOADS = "this engine downloads nothing; give a local file with --model"

@@ -10,6 +10,183 @@ class LoadError(RuntimeError):
 
     code: str
 
+class DraftModelParams:
+    """The separate drafter; what isn't set is as the target's."""
+
+    def __init__(self) -> None: ...
+    path: str
+    n_gpu_layers: int
+    devices: list[str]
+    cache_type_k: str
+    cache_type_v: str
+    n_threads: int
+    n_threads_batch: int
+
+class NgramLengths:
+    """Tokens of the pattern, tokens drafted, and hits that an entry needs."""
+
+    def __init__(self) -> None: ...
+    n: int
+    m: int
+    min_hits: int
+
+class NgramModLengths:
+    """Tokens of the pattern, least and most tokens drafted."""
+
+    def __init__(self) -> None: ...
+    match: int
+    min: int
+    max: int
+
+class DepthParams:
+    """How the depth of drafts is ruled."""
+
+    def __init__(self) -> None: ...
+    adaptive: bool
+    controller: str
+    fringe_min: float
+    fringe_max: float
+    fringe_window: int
+    min_reach: int
+    off_dwell: int
+    probe_interval: int
+    probe_fraction: float
+    explore_interval: int
+    profit_min: float
+    raise_: float
+    lower: float
+    ewma: float
+    min_samples: int
+    warmup: int
+    baseline_interval: int
+
+class SpeculationParams:
+    """What the command line says of drafting."""
+
+    def __init__(self) -> None: ...
+    types: list[str]
+    model: DraftModelParams
+    n_max: int
+    n_min: int
+    p_min: float
+    draft_temperature: float
+    verify: str
+    grammar_blocks: bool
+    strict: bool
+    simple: NgramLengths
+    map_k: NgramLengths
+    map_k4v: NgramLengths
+    mod: NgramModLengths
+    depth: DepthParams
+    lookup_static: str
+    lookup_dynamic: str
+
+class SpeculationRequest:
+    """What one request changes; None: as the server's."""
+
+    def __init__(self) -> None: ...
+    type: str | None
+    n_max: int | None
+    n_min: int | None
+    p_min: float | None
+    adaptive: bool | None
+    controller: str | None
+
+class LoopGuardParams:
+    """When output that repeats itself is stopped; counts of tokens."""
+
+    def __init__(self) -> None: ...
+    mode: str
+    min_reasoning_tokens: int
+    window_tokens: int
+    max_period: int
+    min_repeated_coverage: int
+    check_interval: int
+    interventions_max: int
+
+class VerifyCounts:
+    """Tokens by how they were judged."""
+
+    exact: Final[int]
+    prob_accept: Final[int]
+    reject: Final[int]
+    no_prob: Final[int]
+    bonus: Final[int]
+
+class RollbackCounts:
+    """Drafts by how memory was taken back."""
+
+    none: Final[int]
+    trim: Final[int]
+    snapshot: Final[int]
+    redecode: Final[int]
+    refill: Final[int]
+
+class SpeculationReport:
+    """What drafting did for one request."""
+
+    types: Final[list[str]]
+    active_type: Final[str]
+    fallback_reason: Final[str]
+    idle_reason: Final[str]
+    adaptive: Final[bool]
+    controller: Final[str]
+    depth: Final[int]
+    depth_base: Final[int]
+    depth_state: Final[str]
+    fringe: Final[float]
+    score: Final[float]
+    gain: Final[float]
+    drafts: Final[int]
+    drafted: Final[int]
+    accepted: Final[int]
+    drafted_by_position: Final[list[int]]
+    accepted_by_position: Final[list[int]]
+    verify_mode: Final[str]
+    verify_counts: Final[VerifyCounts]
+    rollbacks: Final[RollbackCounts]
+    suppressed: Final[bool]
+
+class LoopGuardReport:
+    """What the loop guard saw and did for one request."""
+
+    mode: Final[str]
+    triggered: Final[bool]
+    action: Final[str]
+    reason: Final[str]
+    interventions: Final[int]
+    reasoning_tokens: Final[int]
+    visible_tokens: Final[int]
+
+class SpeculationTotals:
+    """Counts since the start; milliseconds of draft, verify, accept, other."""
+
+    drafts: Final[int]
+    drafted: Final[int]
+    accepted: Final[int]
+    drafted_by_position: Final[list[int]]
+    accepted_by_position: Final[list[int]]
+    verify_counts: Final[VerifyCounts]
+    rollbacks: Final[RollbackCounts]
+    phase_ms: Final[list[float]]
+    controller_changes: Final[list[list[int]]]
+    baseline_probes: Final[int]
+    suppressions: Final[int]
+    loop_guard_actions: Final[list[list[int]]]
+
+class DroppedType:
+    """A drafter that was asked for and does not run."""
+
+    type: Final[str]
+    reason: Final[str]
+
+class SpeculationFacts:
+    """Drafters of a loaded model."""
+
+    types: Final[list[str]]
+    dropped: Final[list[DroppedType]]
+    fallback_reason: Final[str]
+
 class LoraParams:
     """An adapter file and its scale."""
 
@@ -97,6 +274,7 @@ class EngineParams:
     sleep_idle_s: int
     sleep_keep_cache: bool
     slots_debug: bool
+    speculation: SpeculationParams
 
 def problems_of(params: EngineParams) -> list[str]:
     """Every violation of a range or combination, in words; empty when all is well."""
@@ -179,6 +357,8 @@ class GenerationParams:
     n_probs: int
     stop: list[str]
     lora: dict[int, float] | None
+    speculation: SpeculationRequest
+    loop_guard: LoopGuardParams
 
 class Task:
     """One unit of work; copied when it is submitted."""
@@ -267,6 +447,8 @@ class Result:
     stop: Final[str]
     n_tokens_cached: Final[int]
     n_reasoning_tokens: Final[int]
+    speculation: Final[SpeculationReport]
+    loop_guard: Final[LoopGuardReport]
     embeddings: Final[list[list[float]]]
     score: Final[float]
     n_slot_tokens: Final[int]
@@ -298,6 +480,8 @@ class SlotView:
     n_decoded: Final[int]
     timings: Final[Timings]
     prompt_tokens: Final[list[int]]
+    speculation: Final[SpeculationReport]
+    loop_guard: Final[LoopGuardReport]
     params: Final[GenerationParams | None]
     generated: Final[bytes]
 
@@ -319,6 +503,7 @@ class Totals:
     checkpoints_evicted: Final[int]
     prompt_rate: Final[float]
     predicted_rate: Final[float]
+    speculation: Final[SpeculationTotals]
 
 class Snapshot:
     """What the engine was doing at the end of its last cycle; never changes."""
@@ -399,6 +584,8 @@ class Engine:
     def meta(self) -> ModelMeta | None: ...
     def facts(self) -> ContextFacts | None: ...
     def n_slots(self) -> int: ...
+    def speculation(self) -> SpeculationFacts:
+        """Drafters of the last load."""
     def sleep(self) -> None: ...
     def wake(self) -> bool:
         """Whether it is ready afterwards."""

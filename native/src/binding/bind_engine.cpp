@@ -139,6 +139,7 @@ void bind_engine(nb::module_& module) {
         .def("meta", &Engine::meta)
         .def("facts", &Engine::facts)
         .def("n_slots", &Engine::n_slots)
+        .def("speculation", &Engine::speculation, "Drafters of the last load.")
         .def("sleep", &Engine::sleep, WithoutGil())
         .def("wake", &Engine::wake, WithoutGil(), "Whether it is ready afterwards.")
         .def("shutdown", &Engine::shutdown, nb::arg("timeout_ms"), WithoutGil())

@@ -113,7 +113,8 @@ void bind_service_wishes(nb::class_<EngineParams>& type) {
         .def_rw("warmup", &EngineParams::warmup)
         .def_rw("sleep_idle_s", &EngineParams::sleep_idle_s)
         .def_rw("sleep_keep_cache", &EngineParams::sleep_keep_cache)
-        .def_rw("slots_debug", &EngineParams::slots_debug);
+        .def_rw("slots_debug", &EngineParams::slots_debug)
+        .def_rw("speculation", &EngineParams::speculation);
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ void bind_params(nb::module_& module) {
     bind_context_wishes(type);
     bind_placement_wishes(type);
     bind_service_wishes(type);
-    module.def("problems_of", &problems_of, nb::arg("params"),
+    module.def("problems_of", nb::overload_cast<const EngineParams&>(&problems_of), nb::arg("params"),
                "Every violation of a range or combination, in words; empty when all is well.");
 }
 

@@ -77,6 +77,8 @@ void bind_result(nb::module_& module) {
         .def_ro("stop", &Result::stop)
         .def_ro("n_tokens_cached", &Result::n_tokens_cached)
         .def_ro("n_reasoning_tokens", &Result::n_reasoning_tokens)
+        .def_ro("speculation", &Result::speculation)
+        .def_ro("loop_guard", &Result::loop_guard)
         .def_ro("embeddings", &Result::embeddings)
         .def_ro("score", &Result::score)
         .def_ro("n_slot_tokens", &Result::n_slot_tokens)

@@ -31,6 +31,8 @@ void bind_slot_view(nb::module_& module) {
         .def_ro("n_decoded", &SlotView::n_decoded)
         .def_ro("timings", &SlotView::timings)
         .def_ro("prompt_tokens", &SlotView::prompt_tokens)
+        .def_ro("speculation", &SlotView::speculation)
+        .def_ro("loop_guard", &SlotView::loop_guard)
         // A copy: the core's is shared with a running task and never changes.
         .def_prop_ro(
             "params",
@@ -57,7 +59,8 @@ void bind_totals(nb::module_& module) {
         .def_ro("checkpoints_restored", &Totals::checkpoints_restored)
         .def_ro("checkpoints_evicted", &Totals::checkpoints_evicted)
         .def_ro("prompt_rate", &Totals::prompt_rate)
-        .def_ro("predicted_rate", &Totals::predicted_rate);
+        .def_ro("predicted_rate", &Totals::predicted_rate)
+        .def_ro("speculation", &Totals::speculation);
 }
 
 }  // namespace

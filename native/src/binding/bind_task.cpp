@@ -94,7 +94,9 @@ void bind_generation(nb::module_& module) {
         .def_rw("post_sampling_probs", &GenerationParams::post_sampling_probs)
         .def_rw("n_probs", &GenerationParams::n_probs)
         .def_rw("stop", &GenerationParams::stop)
-        .def_rw("lora", &GenerationParams::lora);
+        .def_rw("lora", &GenerationParams::lora)
+        .def_rw("speculation", &GenerationParams::speculation)
+        .def_rw("loop_guard", &GenerationParams::loop_guard);
 }
 
 }  // namespace

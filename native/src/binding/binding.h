@@ -5,6 +5,7 @@
 
 namespace paddock {
 
+void bind_speculation(nanobind::module_& module);
 void bind_params(nanobind::module_& module);
 void bind_task(nanobind::module_& module);
 void bind_result(nanobind::module_& module);

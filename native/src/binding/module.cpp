@@ -3,6 +3,7 @@
 
 NB_MODULE(_core, module) {
     module.doc() = "Paddock's inference engine: what paddock_native exports, without the libraries it needs.";
+    paddock::bind_speculation(module);
     paddock::bind_params(module);
     paddock::bind_task(module);
     paddock::bind_result(module);

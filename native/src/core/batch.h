@@ -17,6 +17,11 @@ struct OwnedRow {
     TaskId task = 0;
     /// The row that its slot samples from, or that ends its prompt.
     bool is_slot_output = false;
+    /// A row of a draft's verification: of the pending token, or of a drafted one. All of a slot's are
+    /// decoded in one window (10 §14.1).
+    bool is_verify = false;
+    /// Of a draft that was given up.
+    bool is_void = false;
 };
 
 /// Rows in order: generation first, then prompts. Memory is kept between cycles.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
+#include <variant>
 
 #include "core/adapters.h"
 #include "core/launch.h"
@@ -12,8 +13,6 @@
 namespace paddock {
 
 namespace {
-
-bool generates(TaskKind kind) { return kind == TaskKind::completion || kind == TaskKind::infill; }
 
 bool needs_slot(TaskKind kind) {
     return generates(kind) || kind == TaskKind::embedding || kind == TaskKind::rerank;
@@ -94,41 +93,49 @@ void fail_all(DecodeState& state, const Work& work, ErrorKind kind, const std::s
     }
 }
 
-/// Launches children, then the parent; the first failure undoes them all.
-void launch_together(DecodeState& state, Work work, const std::vector<Slot*>& children, Slot& parent) {
-    std::vector<Slot*> launched;
-    for (std::size_t i = 0; i < work.tasks.size(); ++i) {
-        // Children stand behind the parent and start before it.
-        const bool is_child = i + 1 < work.tasks.size();
-        Slot& slot = is_child ? *children[i] : parent;
-        const Task& task = is_child ? work.tasks[i + 1] : work.tasks[0];
-        if (const auto problem = launch(state, slot, task)) {
-            for (Slot* started : launched) {
-                state.release(*started);
-            }
-            fail_all(state, work, problem->kind, problem->message);
-            return;
+/// A request for each task of a work, in its order; the first problem refuses them all.
+std::variant<std::vector<Prepared>, LaunchProblem> prepare_all(const DecodeState& state, const Work& work) {
+    std::vector<Prepared> all;
+    all.reserve(work.tasks.size());
+    for (const Task& task : work.tasks) {
+        auto prepared = prepare(state, task);
+        if (auto* problem = std::get_if<LaunchProblem>(&prepared)) {
+            return std::move(*problem);
         }
-        launched.push_back(&slot);
+        all.push_back(std::get<Prepared>(std::move(prepared)));
     }
+    return all;
 }
 
-enum class Placed { no, yes, refused };
+/// What these slots hold stays in host memory, since the prompt of the parent takes its place.
+void save_before_copy(DecodeState& state, const std::vector<Slot*>& children) {
+    if (!state.cache.enabled()) {
+        return;
+    }
+    for (Slot* slot : children) {
+        if (!slot->record.tokens.empty()) {
+            state.cache.save(state.context(), slot->id, slot->record);
+        }
+    }
+    state.cache.enforce_limits();
+}
 
-Placed place(DecodeState& state, Work& work) {
+enum class Placed { no, launched, done };
+
+Placed place(DecodeState& state, const Work& work) {
     const Task& task = work.tasks.front();
     const auto n_slots = static_cast<std::int32_t>(state.slots.size());
     if (task.id_slot >= n_slots || task.id_slot < -1) {
         fail_all(state, work, ErrorKind::invalid_request,
                  "Invalid slot ID: " + std::to_string(task.id_slot) + "; this server has the slots 0 to " +
                      std::to_string(n_slots - 1));
-        return Placed::refused;
+        return Placed::done;
     }
     if (work.tasks.size() > state.slots.size()) {
         fail_all(state, work, ErrorKind::invalid_request,
                  std::to_string(work.tasks.size()) + " choices were asked for, and this server has " +
                      std::to_string(n_slots) + " slots");
-        return Placed::refused;
+        return Placed::done;
     }
     const SlotChoice choice = choose(state, task);
     if (choice.id < 0) {
@@ -138,12 +145,22 @@ Placed place(DecodeState& state, Work& work) {
     if (children.size() + 1 < work.tasks.size()) {
         return Placed::no;
     }
+    auto prepared = prepare_all(state, work);
+    if (const auto* problem = std::get_if<LaunchProblem>(&prepared)) {
+        fail_all(state, work, problem->kind, problem->message);
+        return Placed::done;
+    }
     Slot& slot = state.slots[static_cast<std::size_t>(choice.id)];
     if (choice.exchange) {
         exchange_prompt(state, slot, task);
     }
-    launch_together(state, std::move(work), children, slot);
-    return Placed::yes;
+    save_before_copy(state, children);
+    auto& all = std::get<std::vector<Prepared>>(prepared);
+    for (std::size_t i = 0; i < children.size(); ++i) {
+        launch(state, *children[i], std::move(all[i + 1]));
+    }
+    launch(state, slot, std::move(all.front()));
+    return Placed::launched;
 }
 
 bool names(const Task& task, const std::vector<TaskId>& ids) {
@@ -155,41 +172,32 @@ bool names(const Task& task, const std::vector<TaskId>& ids) {
 
 bool dispatch(DecodeState& state, std::deque<Work> arrived) {
     std::ranges::move(arrived, std::back_inserter(state.deferred));
-    std::deque<Work> waiting;
     bool is_blocked = false;
     bool has_launched = false;
-    while (!state.deferred.empty()) {
-        Work work = std::move(state.deferred.front());
-        state.deferred.pop_front();
-        const Task& task = work.tasks.front();
+    // A work leaves the list when it is dealt with: whatever throws in between, its tasks get their error.
+    for (auto next = state.deferred.begin(); next != state.deferred.end();) {
+        const Task& task = next->tasks.front();
         if (task.kind == TaskKind::cancel) {
-            // It may name what waits before it, and what this walk has put aside.
-            std::ranges::move(state.deferred, std::back_inserter(waiting));
-            state.deferred = std::exchange(waiting, {});
-            cancel_tasks(state, task.cancelled);
+            // It may name what waits before it.
+            const std::vector<TaskId> ids = task.cancelled;
+            state.deferred.erase(next);
+            cancel_tasks(state, ids);
+            next = state.deferred.begin();
             is_blocked = false;
             continue;
         }
-        if (!needs_slot(task.kind)) {
-            if (!run_action(state, task)) {
-                waiting.push_back(std::move(work));
-            }
-            continue;
-        }
         const bool is_free_to_choose = task.id_slot < 0;
-        if (is_free_to_choose && is_blocked) {
-            waiting.push_back(std::move(work));
-            continue;
-        }
-        const Placed placed = place(state, work);
-        if (placed == Placed::no) {
+        Placed placed = Placed::no;
+        if (!needs_slot(task.kind)) {
+            placed = run_action(state, task) ? Placed::done : Placed::no;
+        } else if (!is_free_to_choose || !is_blocked) {
+            placed = place(state, *next);
             // Whoever needs several slots would otherwise be overtaken for ever.
-            is_blocked = is_blocked || is_free_to_choose;
-            waiting.push_back(std::move(work));
+            is_blocked = is_blocked || (placed == Placed::no && is_free_to_choose);
         }
-        has_launched = has_launched || placed == Placed::yes;
+        has_launched = has_launched || placed == Placed::launched;
+        next = placed == Placed::no ? next + 1 : state.deferred.erase(next);
     }
-    state.deferred = std::move(waiting);
     if (has_launched) {
         save_idle_slots(state);
     }

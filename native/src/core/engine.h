@@ -14,6 +14,8 @@
 
 namespace paddock {
 
+class EngineLoop;
+
 class Engine {
   public:
     Engine(EngineParams params, std::unique_ptr<ModelHost> host);
@@ -25,7 +27,7 @@ class Engine {
     /// Loads the model; blocks for as long as that takes. Throws LoadError, after which the state is
     /// `failed`.
     void load();
-    /// Starts the decode thread of a loaded engine.
+    /// Starts the decode thread of a loaded engine; after a shutdown frees the model instead.
     void start();
 
     /// Takes tasks in order; a request's children and parent come in one call. Each gets its id here, and ids
@@ -43,6 +45,8 @@ class Engine {
     std::optional<ModelMeta> meta() const;
     std::optional<ContextFacts> facts() const;
     std::int32_t n_slots() const;
+    /// Drafters of the last load.
+    SpeculationFacts speculation() const;
     /// Null while asleep or not loaded.
     std::shared_ptr<const Vocabulary> vocabulary() const;
 
@@ -53,8 +57,7 @@ class Engine {
     bool shutdown(std::int64_t timeout_ms);
 
   private:
-    class Impl;
-    std::unique_ptr<Impl> impl_;
+    std::unique_ptr<EngineLoop> loop_;
 };
 
 }  // namespace paddock

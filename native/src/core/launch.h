@@ -1,8 +1,9 @@
 // A task takes over a slot (10 §7, §19).
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/decode_state.h"
@@ -14,8 +15,18 @@ struct LaunchProblem {
     std::string message;
 };
 
-/// Starts the task on an idle slot; a problem leaves the slot as it was (10 §7.1).
-std::optional<LaunchProblem> launch(DecodeState& state, Slot& slot, const Task& task);
+/// A request that passed every check, and the scales that its slot takes.
+struct Prepared {
+    std::unique_ptr<SlotRequest> request;
+    std::vector<AdapterScale> adapters;
+};
+
+/// Everything that may refuse a task, before anybody's memory is touched for it (10 §7.1). An activated
+/// adapter that the prompt does not invoke comes switched off (10 §19.5).
+std::variant<Prepared, LaunchProblem> prepare(const DecodeState& state, const Task& task);
+
+/// The request takes over an idle slot; can't be refused.
+void launch(DecodeState& state, Slot& slot, Prepared prepared);
 
 /// Whether a slot's prompt may be used under other scales (10 §19.3).
 bool keeps_prompt(const DecodeState& state, const Slot& slot, const std::vector<AdapterScale>& wanted);

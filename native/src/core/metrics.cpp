@@ -1,5 +1,7 @@
 #include "core/metrics.h"
 
+#include <cstddef>
+
 namespace paddock {
 
 void Metrics::on_prompt(std::int32_t n_processed, std::int32_t n_cached, Micros prompt_us, Micros now) {
@@ -13,6 +15,11 @@ void Metrics::on_finished(std::int32_t n_decoded, Micros generation_us, Micros n
     totals.predicted_tokens += n_decoded;
     totals.predicted_us += generation_us;
     predicted_rate.add(n_decoded, generation_us, now);
+}
+
+void Metrics::on_loop(LoopAction action, TextRegion region) {
+    ++totals.speculation
+          .loop_guard_actions[static_cast<std::size_t>(action)][static_cast<std::size_t>(region)];
 }
 
 void Metrics::on_decode(std::int32_t code, std::int64_t n_busy) {

@@ -3,6 +3,7 @@
 
 #include "core/rates.h"
 #include "core/snapshot.h"
+#include "core/speculation/loop_guard.h"
 
 namespace paddock {
 
@@ -14,6 +15,7 @@ struct Metrics {
 
     void on_prompt(std::int32_t n_processed, std::int32_t n_cached, Micros prompt_us, Micros now);
     void on_finished(std::int32_t n_decoded, Micros generation_us, Micros now);
+    void on_loop(LoopAction action, TextRegion region);
     void on_decode(std::int32_t code, std::int64_t n_busy);
     /// With the rates as of `now`.
     Totals read(Micros now);

@@ -60,6 +60,11 @@ struct Loaded {
     std::shared_ptr<Vocabulary> vocabulary;
     std::unique_ptr<SamplerMaker> samplers;
     std::unique_ptr<Context> context;
+    /// Of the separate drafter, and the tokens as it writes them; null when none was asked for, or when
+    /// `draft_problem` says why it does not run (11 §3.4).
+    std::shared_ptr<Vocabulary> draft_vocabulary;
+    std::unique_ptr<Context> draft_context;
+    std::string draft_problem;
     /// Adapters in load order, with the scales that the command line gave.
     std::vector<LoraView> loras;
     /// Slots, after "auto" was resolved (10 §3.7).

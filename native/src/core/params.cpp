@@ -4,17 +4,16 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <regex>
-#include <span>
 #include <string_view>
 #include <system_error>
-#include <utility>
+
+#include "core/checks.h"
 
 namespace paddock {
 
 namespace {
-
-using Words = std::span<const std::string_view>;
 
 constexpr auto cache_types =
     std::to_array<std::string_view>({"f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"});
@@ -31,66 +30,9 @@ constexpr std::int32_t max_threads = 512;
 /// Bytes that libllama has for a key or a text of a metadata override, its end mark included.
 constexpr std::size_t max_override_bytes = 128;
 
-std::string listed(Words words) {
-    std::string text;
-    for (const std::string_view word : words) {
-        text += (text.empty() ? "" : ", ") + std::string(word);
-    }
-    return text;
-}
-
-std::string text_of(double value) {
-    std::array<char, 32> buffer{};
-    const auto written = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-    return {buffer.data(), written.ptr};
-}
-
 bool is_quantised(const std::string& cache_type) {
     return cache_type.starts_with('q') || cache_type.starts_with("iq");
 }
-
-/// Gathers violations; each names the flag, what it is and what it may be.
-class Checks {
-  public:
-    void expect(bool holds, std::string problem) {
-        if (!holds) {
-            problems_.push_back(std::move(problem));
-        }
-    }
-
-    void range(const std::string& flag, std::int64_t value, std::int64_t least, std::int64_t most) {
-        expect(value >= least && value <= most, flag + " is " + std::to_string(value) +
-                                                    "; it has to be from " + std::to_string(least) + " to " +
-                                                    std::to_string(most));
-    }
-
-    void at_least(const std::string& flag, std::int64_t value, std::int64_t least) {
-        expect(value >= least,
-               flag + " is " + std::to_string(value) + "; it has to be at least " + std::to_string(least));
-    }
-
-    void finite(const std::string& flag, float value, float least) {
-        expect(std::isfinite(value) && value >= least,
-               flag + " is " + text_of(value) + "; it has to be a finite number, at least " + text_of(least));
-    }
-
-    void word(const std::string& flag, const std::string& value, Words allowed) {
-        expect(std::ranges::find(allowed, std::string_view(value)) != allowed.end(),
-               flag + " is '" + value + "'; it has to be one of " + listed(allowed));
-    }
-
-    /// Empty stands for what the model says.
-    void optional_word(const std::string& flag, const std::string& value, Words allowed) {
-        if (!value.empty()) {
-            word(flag, value, allowed);
-        }
-    }
-
-    std::vector<std::string> take() { return std::move(problems_); }
-
-  private:
-    std::vector<std::string> problems_;
-};
 
 void check_context(Checks& checks, const EngineParams& params) {
     checks.at_least("--ctx-size", params.n_ctx, 0);
@@ -132,6 +74,12 @@ void check_positions(Checks& checks, const EngineParams& params) {
     checks.at_least("--yarn-orig-ctx", params.yarn_orig_ctx, 0);
 }
 
+void check_threads(Checks& checks, const std::string& flag, std::int32_t n_threads) {
+    checks.expect(n_threads == -1 || (n_threads >= 1 && n_threads <= max_threads),
+                  flag + " is " + std::to_string(n_threads) + "; it has to be -1, or from 1 to " +
+                      std::to_string(max_threads));
+}
+
 void check_devices(Checks& checks, const EngineParams& params) {
     checks.word("--split-mode", params.split_mode, split_modes);
     float sum = 0.0F;
@@ -146,13 +94,8 @@ void check_devices(Checks& checks, const EngineParams& params) {
     checks.optional_word("--numa", params.numa, numa_modes);
     checks.at_least("--fit-target", params.fit_target_mib, 0);
     checks.at_least("--fit-ctx", params.fit_ctx, 0);
-    const auto check_threads = [&](const std::string& flag, std::int32_t n_threads) {
-        checks.expect(n_threads == -1 || (n_threads >= 1 && n_threads <= max_threads),
-                      flag + " is " + std::to_string(n_threads) + "; it has to be -1, or from 1 to " +
-                          std::to_string(max_threads));
-    };
-    check_threads("--threads", params.n_threads);
-    check_threads("--threads-batch", params.n_threads_batch);
+    check_threads(checks, "--threads", params.n_threads);
+    check_threads(checks, "--threads-batch", params.n_threads_batch);
 }
 
 void check_placement(Checks& checks, const TensorPlacement& placement) {
@@ -196,6 +139,13 @@ void check_override(Checks& checks, const MetadataOverride& metadata) {
                                             "', which is no " + metadata.type);
 }
 
+void check_drafter(Checks& checks, const DraftModelParams& drafter) {
+    checks.word("--spec-draft-type-k", drafter.cache_type_k, cache_types);
+    checks.word("--spec-draft-type-v", drafter.cache_type_v, cache_types);
+    check_threads(checks, "--spec-draft-threads", drafter.n_threads);
+    check_threads(checks, "--spec-draft-threads-batch", drafter.n_threads_batch);
+}
+
 void check_service(Checks& checks, const EngineParams& params) {
     checks.at_least("--ctx-checkpoints", params.n_ctx_checkpoints, 0);
     const float similarity = params.slot_prompt_similarity;
@@ -221,7 +171,10 @@ std::vector<std::string> problems_of(const EngineParams& params) {
     std::ranges::for_each(params.tensor_placements, [&](const auto& each) { check_placement(checks, each); });
     std::ranges::for_each(params.metadata_overrides, [&](const auto& each) { check_override(checks, each); });
     check_service(checks, params);
-    return checks.take();
+    check_drafter(checks, params.speculation.model);
+    std::vector<std::string> problems = checks.take();
+    std::ranges::move(problems_of(params.speculation), std::back_inserter(problems));
+    return problems;
 }
 
 }  // namespace paddock

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/speculation/speculation_params.h"
 #include "core/types.h"
 
 namespace paddock {
@@ -97,6 +98,8 @@ struct EngineParams {
     std::int32_t sleep_idle_s = -1;  // negative: never
     bool sleep_keep_cache = true;
     bool slots_debug = false;
+
+    SpeculationParams speculation;
 };
 
 /// Every violation of a range or combination, in words for a person; empty when all is well.

@@ -77,7 +77,9 @@ void send_final(DecodeState& state, Slot& slot) {
         result.has_new_line = output.has_new_line();
     }
     result.n_tokens_cached = slot.n_tokens();
-    result.n_reasoning_tokens = request.n_reasoning_tokens;
+    result.speculation = request.speculation;
+    result.loop_guard = request.loop_guard.report();
+    result.n_reasoning_tokens = result.loop_guard.reasoning_tokens;
     result.has_timings = true;
     result.timings = timings_of(slot, now_us());
     state.results.push(std::move(result));

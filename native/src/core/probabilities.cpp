@@ -71,4 +71,21 @@ TokenRecord record_of(std::span<const ScoredToken> candidates, Token chosen, std
         candidates.size(), token_at, [&](std::size_t i) { return candidates[i].logit; }, chosen, n_top);
 }
 
+std::vector<TokenChance> chances_of(std::span<const ScoredToken> candidates) {
+    float greatest = impossible;
+    for (const ScoredToken& candidate : candidates) greatest = std::max(greatest, usable(candidate.logit));
+    std::vector<TokenChance> chances;
+    if (greatest == impossible) return chances;
+    double sum = 0.0;
+    chances.reserve(candidates.size());
+    for (const ScoredToken& candidate : candidates) {
+        const double weight = std::exp(static_cast<double>(usable(candidate.logit)) - greatest);
+        if (weight <= 0.0) continue;
+        chances.push_back({candidate.token, weight});
+        sum += weight;
+    }
+    for (TokenChance& chance : chances) chance.probability /= sum;
+    return chances;
+}
+
 }  // namespace paddock

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/sampling.h"
 
@@ -21,5 +22,8 @@ TokenRecord record_of(std::span<const float> logits, Token chosen, std::int32_t 
 
 /// The same over the candidates that filters left; a chosen token that isn't among them has probability 0.
 TokenRecord record_of(std::span<const ScoredToken> candidates, Token chosen, std::int32_t n_top);
+
+/// Probabilities of candidates that filters left; impossible ones are missing.
+std::vector<TokenChance> chances_of(std::span<const ScoredToken> candidates);
 
 }  // namespace paddock

@@ -19,6 +19,8 @@ bool start_refill(DecodeState& state, Slot& slot) {
     // Its rows of this cycle were made for positions that are gone.
     slot.drops_rows = true;
     slot.rows_in_batch = 0;
+    request.draft = {};
+    request.verify_rows.clear();
     if (slot.state == SlotState::generating || slot.state == SlotState::refill) {
         if (slot.state == SlotState::generating) {
             request.refill = slot.record.tokens;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "core/speculation/report.h"
 #include "core/types.h"
 
 namespace paddock {
@@ -85,6 +86,8 @@ struct Result {
     /// Length of the slot's token list at the end.
     std::int32_t n_tokens_cached = 0;
     std::int32_t n_reasoning_tokens = 0;
+    SpeculationReport speculation;
+    LoopGuardReport loop_guard;
 
     // embedding and rerank
     std::vector<std::vector<float>> embeddings;

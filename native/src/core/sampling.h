@@ -94,6 +94,13 @@ struct TokenRecord {
     std::vector<TokenProbability> top;
 };
 
+/// How likely a choice is.
+struct TokenChance {
+    Token token = -1;
+    /// In (0, 1].
+    double probability = 0.0;
+};
+
 /// Chooses tokens for one request (10 §23). Used by the decode thread only.
 class Sampler {
   public:
@@ -120,6 +127,19 @@ class Sampler {
 
     /// Begin to force the end of reasoning; false when it isn't in reasoning (10 §23.3).
     virtual bool force_end() = 0;
+    /// Tokens that forcing it takes; 0: there is nothing to force.
+    virtual std::int32_t forced_count() const = 0;
+
+    /// Whether the next choice is a draw from `distribution`; not so for the greatest logit, for samplers
+    /// that select by themselves, and under a grammar (11 §10.1).
+    virtual bool has_distribution() const = 0;
+    /// What the next token is drawn from at a row: probabilities above 0 that sum to 1 (11 §10.2). Throws as
+    /// `sample` does. Only the random stream moves on.
+    virtual std::vector<TokenChance> distribution(std::span<const float> logits) = 0;
+    /// A number in [0, 1) of the request's second random stream (10 §23.7).
+    virtual double draw() = 0;
+    /// Whether drafting makes no sense for the next token (10 §23.6).
+    virtual bool blocks_speculation(bool grammar_blocks) const = 0;
 
     /// Shows tokens whose special text the request wants to see.
     virtual bool is_preserved(Token token) const = 0;

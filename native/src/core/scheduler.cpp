@@ -21,7 +21,11 @@ bool is_runnable(const Slot& slot) { return slot.is_filling() || slot.state == S
 }  // namespace
 
 Scheduler::Scheduler(DecodeState state, TaskQueue& tasks, std::function<void()> publish)
-    : state_(std::move(state)), tasks_(tasks), publish_(std::move(publish)), windows_(state_, [this] {
+    : state_(std::move(state)),
+      tasks_(tasks),
+      publish_(std::move(publish)),
+      speculator_(state_),
+      windows_(state_, speculator_, [this] {
           // Only cancels matter now; the rest keeps its order behind what waits.
           take_tasks();
       }) {}
@@ -39,9 +43,12 @@ bool Scheduler::cycle() {
         return false;
     }
     const Group group = group_of(*members.front());
+    const Micros begun = now_us();
+    speculator_.draft(members);
     batch_.start(static_cast<std::size_t>(state_.facts().n_batch));
     add_generation_rows(members);
-    if (state_.params.cont_batching || batch_.empty()) {
+    const std::size_t n_generation_rows = batch_.size();
+    if (batch_.empty() || (state_.params.cont_batching && speculator_.wants_prompts())) {
         add_prompt_rows(members);
     }
     if (batch_.empty()) {
@@ -53,6 +60,10 @@ bool Scheduler::cycle() {
     apply_settings(group);
     publish_();
     windows_.run(batch_);
+    speculator_.end_cycle({.total_us = now_us() - begun,
+                           .decode_us = windows_.decode_us(),
+                           .n_rows = static_cast<std::int32_t>(batch_.size()),
+                           .is_pure = batch_.size() == n_generation_rows && windows_.was_smooth()});
     if (is_lost()) {
         fail_all(ErrorKind::server, "The device of this engine fails every computation");
     }
@@ -129,9 +140,16 @@ void Scheduler::add_generation_rows(const std::vector<Slot*>& members) {
         if (slot->state != SlotState::generating) {
             continue;
         }
+        const std::vector<Token>& drafted = slot->request->draft.tokens;
         OwnedRow& row = batch_.add(*slot, slot->request->pending);
         row.row.output = true;
-        row.is_slot_output = true;
+        row.is_slot_output = drafted.empty();
+        row.is_verify = !drafted.empty();
+        for (const Token token : drafted) {
+            OwnedRow& next = batch_.add(*slot, token);
+            next.row.output = true;
+            next.is_verify = true;
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/batch.h"
 #include "core/decode_state.h"
+#include "core/speculation/speculator.h"
 #include "core/task_queue.h"
 #include "core/window_decoder.h"
 
@@ -24,7 +25,6 @@ class Scheduler {
 
     /// The device is gone; every task got its error (10 §14.8).
     bool is_lost() const { return windows_.is_lost(); }
-    bool is_idle() const { return state_.busy_slots() == 0 && state_.deferred.empty(); }
 
     /// Prompts of all slots go to the RAM cache before the model leaves memory (10 §21.2).
     void save_prompts();
@@ -32,6 +32,7 @@ class Scheduler {
     void fail_all(ErrorKind kind, const std::string& message);
 
     DecodeState& state() { return state_; }
+    const SpeculationFacts& speculation() const { return speculator_.facts(); }
 
   private:
     /// Slots that may share a batch (10 §12.2).
@@ -53,6 +54,7 @@ class Scheduler {
     DecodeState state_;
     TaskQueue& tasks_;
     std::function<void()> publish_;
+    Speculator speculator_;
     WindowDecoder windows_;
     Batch batch_;
     std::int32_t empty_cycles_ = 0;

@@ -10,6 +10,10 @@
 #include "core/prompt_record.h"
 #include "core/sampling.h"
 #include "core/snapshot.h"
+#include "core/speculation/draft.h"
+#include "core/speculation/loop_guard.h"
+#include "core/speculation/report.h"
+#include "core/speculation/tool_markers.h"
 #include "core/task.h"
 #include "core/text_output.h"
 
@@ -20,8 +24,8 @@ inline constexpr std::int32_t no_row = -1;
 
 /// The request of a busy slot; gone when the slot is released.
 struct SlotRequest {
+    /// Without its parameters: they are the next field, shared with the views that show them.
     Task task;
-    /// Of the task, shared with the views that show them.
     std::shared_ptr<const GenerationParams> params;
     std::unique_ptr<Sampler> sampler;
     std::optional<TextOutput> output;
@@ -36,7 +40,18 @@ struct SlotRequest {
     std::int32_t n_refills = 0;
     std::vector<std::vector<float>> row_embeddings;
     bool was_shifted = false;
-    std::int32_t n_reasoning_tokens = 0;
+    /// They see each generated token; the guard counts them, too.
+    LoopGuard loop_guard;
+    ToolMarkerDetector tool_markers;
+
+    /// What drafting did for it so far.
+    SpeculationReport speculation;
+    /// Of the cycle: tokens drafted behind the pending one, and the rows of both within the window.
+    Draft draft;
+    std::vector<std::int32_t> verify_rows;
+    /// State from before the rows of the draft, where memory can't be cut, and the tokens that it stands for.
+    std::vector<std::byte> saved_state;
+    std::int32_t n_saved_tokens = 0;
 
     Micros prompt_start = 0;
     Micros generation_start = 0;

@@ -1,5 +1,7 @@
 #include "core/slot_actions.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -11,8 +13,6 @@ namespace paddock {
 
 namespace {
 
-constexpr double us_per_ms = 1000.0;
-
 Result answer_to(const Task& task, ResultKind kind) {
     Result result;
     result.id = task.id;
@@ -22,10 +22,18 @@ Result answer_to(const Task& task, ResultKind kind) {
     return result;
 }
 
+/// A name beside `path` that nobody else writes to. Short, since the client's own may be as long as a name
+/// can be.
+std::string temporary_beside(const std::filesystem::path& path, TaskId id) {
+    std::string name = ".";
+    name.append(std::to_string(getpid())).append(".").append(std::to_string(id)).append(".part");
+    return (path.parent_path() / name).string();
+}
+
 /// Written beside its place and renamed, so that a reader never sees half a file (10 §20.2).
 void save(DecodeState& state, Slot& slot, const Task& task) {
     const Micros start = now_us();
-    const std::string temporary = task.file_path + "." + std::to_string(task.id) + ".part";
+    const std::string temporary = temporary_beside(task.file_path, task.id);
     const std::size_t n_bytes = state.context().save_file(slot.id, temporary, slot.record.tokens);
     std::error_code problem;
     if (n_bytes > 0) {
@@ -42,7 +50,7 @@ void save(DecodeState& state, Slot& slot, const Task& task) {
     Result result = answer_to(task, ResultKind::slot_save);
     result.n_slot_tokens = slot.n_tokens();
     result.n_bytes = static_cast<std::int64_t>(n_bytes);
-    result.action_ms = static_cast<double>(now_us() - start) / us_per_ms;
+    result.action_ms = to_ms(now_us() - start);
     state.results.push(std::move(result));
 }
 
@@ -66,7 +74,7 @@ void restore(DecodeState& state, Slot& slot, const Task& task) {
     Result result = answer_to(task, ResultKind::slot_restore);
     result.n_slot_tokens = slot.n_tokens();
     result.n_bytes = static_cast<std::int64_t>(n_bytes);
-    result.action_ms = static_cast<double>(now_us() - start) / us_per_ms;
+    result.action_ms = to_ms(now_us() - start);
     state.results.push(std::move(result));
 }
 

@@ -26,6 +26,8 @@ void describe_request(SlotView& view, const Slot& slot, bool with_texts, Micros 
         view.has_next_token = !output.ended();
         view.n_remaining = request.limit < 0 ? -1 : std::max(0, request.limit - view.n_decoded);
     }
+    view.speculation = request.speculation;
+    view.loop_guard = request.loop_guard.report();
     if (with_texts) {
         view.prompt_tokens = request.task.tokens;
         view.generated = request.output.has_value() ? request.output->text() : "";

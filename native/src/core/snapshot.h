@@ -41,6 +41,8 @@ struct SlotView {
     /// With the slots debug switch only.
     std::vector<Token> prompt_tokens;
     std::string generated;
+    SpeculationReport speculation;
+    LoopGuardReport loop_guard;
 };
 
 /// 10 §24.1-24.3. Counts since the start; times in microseconds.
@@ -61,6 +63,7 @@ struct Totals {
     /// Tokens a second over the last 60 s.
     double prompt_rate = 0.0;
     double predicted_rate = 0.0;
+    SpeculationTotals speculation;
 };
 
 struct Snapshot {
@@ -71,6 +74,7 @@ struct Snapshot {
     std::int32_t n_deferred = 0;
     std::int64_t prompt_cache_bytes = 0;
     std::int32_t prompt_cache_entries = 0;
+    SpeculationFacts speculation;
 };
 
 }  // namespace paddock

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "core/speculation/speculation_params.h"
 #include "core/types.h"
 
 namespace paddock {
@@ -25,6 +26,8 @@ enum class TaskKind {
     control,
     cancel,
 };
+
+inline bool generates(TaskKind kind) { return kind == TaskKind::completion || kind == TaskKind::infill; }
 
 /// Everything a generating request may set; the HTTP side fills in the server's defaults.
 struct GenerationParams {
@@ -48,6 +51,8 @@ struct GenerationParams {
     std::vector<std::string> stop;
     /// Scales by adapter id; none: the server's list (10 §19.2).
     std::optional<std::map<std::int32_t, float>> lora;
+    SpeculationRequest speculation;
+    LoopGuardParams loop_guard;
 };
 
 struct Task {

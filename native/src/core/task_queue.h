@@ -19,14 +19,19 @@ struct Work {
     std::vector<Task> tasks;
 };
 
+/// Tasks of one call that have their ids, as works in order. Positions in `children` become ids, and children
+/// get their parent, its prompt and the number of their choice. Throws std::out_of_range for a position that
+/// isn't one.
+std::vector<Work> works_of(std::vector<Task> tasks);
+
 class TaskQueue {
   public:
     void push(std::vector<Work> works);
-    /// Before everything that waits.
-    void push_front(Work work);
-    /// Everything there is, oldest first.
+    /// Everything there is, oldest first. A wake stays: whoever called it wants the next wait to end.
     std::deque<Work> take_all();
     bool empty() const;
+    /// Drops cancels with what they name; whether anything is left.
+    bool settle_cancels();
 
     /// Blocks until there is work, `wake` was called, or the time is up; `timeout_us` none: for as long as it
     /// takes.

@@ -13,6 +13,7 @@ constexpr double us_per_ms = 1000.0;
 
 constexpr const char* detail_context_full = "context_full";
 constexpr const char* detail_token_limit = "token_limit";
+constexpr const char* detail_loop_guard = "loop_guard";
 constexpr const char* detail_indent_limit = "indent_limit";
 constexpr const char* detail_time_limit = "time_limit";
 
@@ -33,11 +34,10 @@ TextOutput::TextOutput(const GenerationParams& params, std::int32_t limit)
     }
 }
 
-Emission TextOutput::take(Token token, std::string_view piece, bool is_end, std::optional<TokenRecord> record,
-                          bool context_full, Micros now_us, Micros generation_start_us) {
+Emission TextOutput::take(OutputToken next, Micros now_us, Micros generation_start_us) {
     ++n_decoded_;
-    append(token, piece, std::move(record));
-    const bool is_last = is_end || context_full || is_budget_used();
+    append(next);
+    const bool is_last = next.is_end || next.context_full || next.completes_loop || is_budget_used();
     const bool had_new_line = has_new_line_;
     const std::size_t sent_from = n_sent_;
     Emission emission;
@@ -47,11 +47,14 @@ Emission TextOutput::take(Token token, std::string_view piece, bool is_end, std:
     const auto sent = std::string_view(text_).substr(sent_from, n_sent_ - sent_from);
     const bool sent_new_line = sent.find('\n') != std::string_view::npos;
     has_new_line_ = has_new_line_ || sent_new_line;
-    if (context_full) {
+    if (next.context_full) {
         end(StopKind::limit, detail_context_full);
     }
     if (is_budget_used()) {
         end(StopKind::limit, detail_token_limit);
+    }
+    if (next.completes_loop) {
+        end(StopKind::limit, detail_loop_guard);
     }
     if (had_new_line) {
         check_indentation();
@@ -59,7 +62,7 @@ Emission TextOutput::take(Token token, std::string_view piece, bool is_end, std:
     if (sent_new_line) {
         check_time(now_us - generation_start_us);
     }
-    if (is_end) {
+    if (next.is_end) {
         stop_ = StopKind::eos;
         stop_detail_.clear();
         stopping_word_.clear();
@@ -83,15 +86,15 @@ Emission TextOutput::final_emission() {
     return emission;
 }
 
-void TextOutput::append(Token token, std::string_view piece, std::optional<TokenRecord> record) {
+void TextOutput::append(OutputToken& next) {
     const std::size_t begin = text_.size();
-    text_.append(piece);
-    stops_.feed(piece);
+    text_.append(next.piece);
+    stops_.feed(next.piece);
     if (returns_tokens_) {
-        tokens_.push_back(token);
+        tokens_.push_back(next.token);
     }
-    if (record.has_value()) {
-        records_.push_back({.record = std::move(*record), .begin = begin, .end = text_.size()});
+    if (next.record.has_value()) {
+        records_.push_back({.record = std::move(*next.record), .begin = begin, .end = text_.size()});
     }
 }
 

@@ -25,16 +25,27 @@ struct Emission {
     std::vector<TokenRecord> records;
 };
 
+/// The next token of a request.
+struct OutputToken {
+    Token token = 0;
+    /// Bytes that it shows.
+    std::string_view piece;
+    std::optional<TokenRecord> record;
+    bool is_end = false;
+    /// There is no room for another one (10 §16.7).
+    bool context_full = false;
+    /// It completes a repetition that ends the request (11 §19.8).
+    bool completes_loop = false;
+};
+
 /// Each token costs as much as its own text, apart from what is sent at last.
 class TextOutput {
   public:
     /// `limit`: tokens to generate, -1: any number; with 0 it has ended before it began.
     TextOutput(const GenerationParams& params, std::int32_t limit);
 
-    /// The next token with the bytes that it shows. `context_full`: there is no room for another one (10
-    /// §16.7). What comes back is empty while text is held, and always when the request doesn't stream.
-    Emission take(Token token, std::string_view piece, bool is_end, std::optional<TokenRecord> record,
-                  bool context_full, Micros now_us, Micros generation_start_us);
+    /// What comes back is empty while text is held, and always when the request doesn't stream.
+    Emission take(OutputToken next, Micros now_us, Micros generation_start_us);
 
     /// What is left to send once it has ended: everything, when the request doesn't stream. Once.
     Emission final_emission();
@@ -49,6 +60,8 @@ class TextOutput {
     std::int32_t n_decoded() const { return n_decoded_; }
     /// All text so far, held parts included; never more than the client gets once it has ended.
     const std::string& text() const { return text_; }
+    /// Bytes of it that were sent, or would have been if the request streamed.
+    std::size_t n_sent() const { return n_sent_; }
 
   private:
     struct PlacedRecord {
@@ -58,7 +71,7 @@ class TextOutput {
         std::size_t end = 0;
     };
 
-    void append(Token token, std::string_view piece, std::optional<TokenRecord> record);
+    void append(OutputToken& next);
     bool is_budget_used() const { return limit_ >= 0 && n_decoded_ >= limit_; }
     bool release_text(bool is_last);
     Emission emission_from(std::size_t sent_from);

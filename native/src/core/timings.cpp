@@ -4,7 +4,6 @@ namespace paddock {
 
 namespace {
 
-constexpr double us_per_ms = 1000.0;
 constexpr double ms_per_second = 1000.0;
 
 double ratio(double above, double below) { return below > 0.0 ? above / below : 0.0; }
@@ -16,11 +15,11 @@ Timings make_timings(std::int32_t cache_n, std::int32_t prompt_n, Micros prompt_
     Timings timings;
     timings.cache_n = cache_n;
     timings.prompt_n = prompt_n;
-    timings.prompt_ms = static_cast<double>(prompt_us) / us_per_ms;
+    timings.prompt_ms = to_ms(prompt_us);
     timings.prompt_per_token_ms = ratio(timings.prompt_ms, prompt_n);
     timings.prompt_per_second = ratio(ms_per_second * prompt_n, timings.prompt_ms);
     timings.predicted_n = predicted_n;
-    timings.predicted_ms = static_cast<double>(predicted_us) / us_per_ms;
+    timings.predicted_ms = to_ms(predicted_us);
     timings.predicted_per_token_ms = ratio(timings.predicted_ms, predicted_n);
     timings.predicted_per_second = ratio(ms_per_second * predicted_n, timings.predicted_ms);
     return timings;

@@ -63,6 +63,13 @@ void send_score(DecodeState& state, Slot& slot) {
     state.release(slot);
 }
 
+/// For lines about the guards (11 §19.11, §20.4).
+std::string counts_of(const SlotRequest& request, std::int32_t n_decoded) {
+    const LoopGuardReport& report = request.loop_guard.report();
+    return ", " + std::to_string(n_decoded) + " tokens decoded, " + std::to_string(report.reasoning_tokens) +
+           " of reasoning, " + std::to_string(report.visible_tokens) + " visible";
+}
+
 void begin_generation(DecodeState& state, Slot& slot) {
     SlotRequest& request = *slot.request;
     const Micros now = now_us();
@@ -75,9 +82,62 @@ void begin_generation(DecodeState& state, Slot& slot) {
     }
 }
 
-void finish(DecodeState& state, Slot& slot) {
-    send_final(state, slot);
-    state.release(slot);
+TextRegion region_of(const Sampler& sampler, bool is_end) {
+    if (is_end || sampler.last_was_forced()) {
+        return TextRegion::none;
+    }
+    return sampler.in_reasoning() ? TextRegion::reasoning : TextRegion::visible;
+}
+
+/// Closes the reasoning where it loops and that may be done (11 §19.8).
+LoopAction answer_loop(DecodeState& state, Slot& slot, TextRegion region, std::int32_t n_decoded) {
+    SlotRequest& request = *slot.request;
+    const std::int32_t n_remaining = request.limit < 0 ? -1 : std::max(0, request.limit - n_decoded);
+    if (!request.loop_guard.may_close(region, n_remaining, request.sampler->forced_count())) {
+        return LoopAction::stop;
+    }
+    if (!request.sampler->force_end()) {
+        state.log(log_warning, "slot " + std::to_string(slot.id) + ": its reasoning can't be ended now");
+        return LoopAction::stop;
+    }
+    return LoopAction::force_close;
+}
+
+/// Whether the token, which the output doesn't have yet, completes a loop that ends the request.
+bool ends_in_loop(DecodeState& state, Slot& slot, Token token, TextRegion region) {
+    LoopGuard& guard = slot.request->loop_guard;
+    const std::optional<Loop> loop = guard.take(token, region);
+    if (!loop.has_value()) {
+        return false;
+    }
+    const std::int32_t n_decoded = slot.request->output->n_decoded() + 1;
+    const LoopAction action = answer_loop(state, slot, region, n_decoded);
+    guard.act(*loop, action);
+    state.metrics.on_loop(action, region);
+    state.log(log_info, "slot " + std::to_string(slot.id) + ": loop in " +
+                            (region == TextRegion::reasoning ? "reasoning" : "visible text") + ", " +
+                            std::string(loop->kind()) + ", period " + std::to_string(loop->period) +
+                            ", coverage " + std::to_string(loop->coverage) + ", score " +
+                            std::to_string(loop->score) + ", action " + std::string(name_of(action)) +
+                            counts_of(*slot.request, n_decoded));
+    return action == LoopAction::stop;
+}
+
+/// Suspends drafting where a tool call comes as raw text (11 §20).
+void watch_markers(DecodeState& state, Slot& slot, std::size_t n_sent) {
+    SlotRequest& request = *slot.request;
+    const SamplingParams& sampling = request.params->sampling;
+    const bool watches = sampling.grammar_lazy && !sampling.grammar_triggers.empty();
+    // What blocks drafting under the strict policy alone is the grammar.
+    const bool grammar_active =
+        request.sampler->blocks_speculation(true) && !request.sampler->blocks_speculation(false);
+    if (!request.tool_markers.feed(request.output->text(), n_sent, watches, grammar_active)) {
+        return;
+    }
+    ++state.metrics.totals.speculation.suppressions;
+    state.log(log_warning, "slot " + std::to_string(slot.id) + ": a raw tool call in " +
+                               (request.sampler->in_reasoning() ? "reasoning" : "visible text") +
+                               ", drafting is suspended" + counts_of(request, request.output->n_decoded()));
 }
 
 /// One more token of a generating slot.
@@ -87,7 +147,6 @@ void take_token(DecodeState& state, Slot& slot) {
     if (!request.output.has_value()) {
         return;
     }
-    TextOutput& output = *request.output;
     const GenerationParams& params = *request.params;
     const auto logits = state.context().logits(slot.window_row);
     const Token token = request.sampler->sample(logits);
@@ -96,15 +155,7 @@ void take_token(DecodeState& state, Slot& slot) {
     if (params.n_probs > 0) {
         record = request.sampler->record(logits, token, params.n_probs, params.post_sampling_probs);
     }
-    request.n_reasoning_tokens += request.sampler->in_reasoning() ? 1 : 0;
-    request.pending = token;
-    const Vocabulary& vocabulary = *state.model.vocabulary;
-    const bool shows_special = state.params.special || request.sampler->is_preserved(token);
-    const bool is_full = !state.params.context_shift && slot.n_tokens() + 1 >= state.facts().n_ctx_slot;
-    Emission emission = output.take(token, vocabulary.piece(token, shows_special), vocabulary.is_end(token),
-                                    std::move(record), is_full, now_us(), request.generation_start);
-    send_partial(state, slot, std::move(emission));
-    if (output.ended()) {
+    if (!emit_token(state, slot, token, std::move(record))) {
         finish(state, slot);
     }
 }
@@ -142,12 +193,48 @@ void step(DecodeState& state, Slot& slot) {
     }
     try {
         take_token(state, slot);
-    } catch (const std::invalid_argument& problem) {
-        // The request asked for what can't be: a grammar that has ended, and no end.
-        state.fail(slot, ErrorKind::invalid_request, problem.what());
     } catch (const std::exception& problem) {
+        fail_choice(state, slot, problem);
+    }
+}
+
+void fail_choice(DecodeState& state, Slot& slot, const std::exception& problem) {
+    // The request asked for what can't be: a grammar that has ended, and no end.
+    if (dynamic_cast<const std::invalid_argument*>(&problem) != nullptr) {
+        state.fail(slot, ErrorKind::invalid_request, problem.what());
+    } else {
         state.fail(slot, ErrorKind::server, std::string("No token could be chosen: ") + problem.what());
     }
+}
+
+bool emit_token(DecodeState& state, Slot& slot, Token token, std::optional<TokenRecord> record) {
+    SlotRequest& request = *slot.request;
+    TextOutput& output = *request.output;
+    const Vocabulary& vocabulary = *state.model.vocabulary;
+    request.pending = token;
+    const bool is_end = vocabulary.is_end(token);
+    const bool shows_special = state.params.special || request.sampler->is_preserved(token);
+    const std::string piece = vocabulary.piece(token, shows_special);
+    const TextRegion region = region_of(*request.sampler, is_end);
+    const std::size_t n_sent = output.n_sent();
+    Emission emission = output.take(
+        {.token = token,
+         .piece = piece,
+         .record = std::move(record),
+         .is_end = is_end,
+         .context_full = !state.params.context_shift && slot.n_tokens() + 1 >= state.facts().n_ctx_slot,
+         .completes_loop = ends_in_loop(state, slot, token, region)},
+        now_us(), request.generation_start);
+    if (!output.ended()) {
+        watch_markers(state, slot, n_sent);
+    }
+    send_partial(state, slot, std::move(emission));
+    return !output.ended();
+}
+
+void finish(DecodeState& state, Slot& slot) {
+    send_final(state, slot);
+    state.release(slot);
 }
 
 }  // namespace paddock

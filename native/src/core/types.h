@@ -20,6 +20,9 @@ inline constexpr Token media_placeholder = -1;
 /// "To the end" in ranges of positions.
 inline constexpr Position end_position = -1;
 
+/// Milliseconds as results report them.
+inline double to_ms(Micros us) { return static_cast<double>(us) / 1000.0; }
+
 inline Micros now_us() {
     using namespace std::chrono;
     return duration_cast<microseconds>(steady_clock::now().time_since_epoch()).count();

@@ -18,14 +18,20 @@ constexpr std::int32_t pooling_none = 0;
 
 }  // namespace
 
-WindowDecoder::WindowDecoder(DecodeState& state, std::function<void()> between_windows)
-    : state_(state), between_windows_(std::move(between_windows)) {}
+WindowDecoder::WindowDecoder(DecodeState& state, Speculator& speculator,
+                             std::function<void()> between_windows)
+    : state_(state), speculator_(speculator), between_windows_(std::move(between_windows)) {}
 
 void WindowDecoder::run(Batch& batch) {
     Progress progress;
+    decode_us_ = 0;
+    n_decodes_ = 0;
     progress.limit = static_cast<std::size_t>(state_.facts().n_batch);
     while (assemble(batch, progress)) {
+        const Micros begun = now_us();
         const std::int32_t code = state_.context().decode(window_);
+        decode_us_ += now_us() - begun;
+        ++n_decodes_;
         state_.metrics.on_decode(code, state_.busy_slots());
         if (code != 0) {
             on_failure(code, batch, progress);
@@ -48,7 +54,7 @@ void WindowDecoder::run(Batch& batch) {
 
 bool WindowDecoder::is_live(const OwnedRow& row) {
     const Slot& slot = owner(row);
-    return slot.request != nullptr && slot.request->task.id == row.task && !slot.drops_rows;
+    return slot.request != nullptr && slot.request->task.id == row.task && !slot.drops_rows && !row.is_void;
 }
 
 /// The next rows whose slots still want them; false when there are none left.
@@ -69,7 +75,47 @@ bool WindowDecoder::assemble(Batch& batch, Progress& progress) {
         members_.push_back(next);
     }
     progress.end = next;
+    keep_drafts_whole(batch, progress);
     return !window_.empty();
+}
+
+/// The end moves back to the start of a draft that it cuts; a draft that is longer than a window is given up.
+void WindowDecoder::keep_drafts_whole(Batch& batch, Progress& progress) {
+    if (members_.empty() || !batch[members_.back()].is_verify) {
+        return;
+    }
+    const SequenceId slot = batch[members_.back()].slot;
+    const auto is_of_draft = [&](std::size_t index) {
+        return index < batch.size() && batch[index].is_verify && batch[index].slot == slot;
+    };
+    if (!is_of_draft(progress.end) || !is_live(batch[progress.end])) {
+        return;
+    }
+    std::size_t n_before = members_.size();
+    while (n_before > 0 && is_of_draft(members_[n_before - 1])) {
+        --n_before;
+    }
+    const std::size_t first = members_[n_before];
+    if (n_before == 0) {
+        give_up_draft(batch, first);
+        n_before = 1;
+    }
+    progress.end = n_before == 1 && members_.front() == first ? first + 1 : first;
+    window_.resize(n_before);
+    members_.resize(n_before);
+}
+
+void WindowDecoder::give_up_draft(Batch& batch, std::size_t first) {
+    OwnedRow& pending = batch[first];
+    Slot& slot = owner(pending);
+    pending.is_verify = false;
+    pending.is_slot_output = true;
+    for (std::size_t i = first + 1; i < batch.size() && batch[i].is_verify && batch[i].slot == pending.slot;
+         ++i) {
+        batch[i].is_void = true;
+        --slot.rows_in_batch;
+    }
+    slot.request->draft = {};
 }
 
 /// The rows of a good window are in memory now: the lists of their slots say so too (10 §2.2).
@@ -88,6 +134,9 @@ void WindowDecoder::confirm(Batch& batch) {
         }
         if (row.is_slot_output) {
             slot.window_row = static_cast<std::int32_t>(i);
+        }
+        if (row.is_verify) {
+            slot.request->verify_rows.push_back(static_cast<std::int32_t>(i));
         }
         auto& largest = state_.metrics.totals.n_tokens_max;
         largest = std::max<std::int64_t>(largest, slot.n_tokens());
@@ -112,11 +161,16 @@ void WindowDecoder::serve_outputs() {
             send_progress(state_, slot);
         }
         end_refill(slot);
+        if (!slot.request->verify_rows.empty()) {
+            speculator_.verify(slot);
+            continue;
+        }
         if (slot.window_row != no_row) {
             step(state_, slot);
             slot.window_row = no_row;
         }
     }
+    speculator_.settle();
 }
 
 void WindowDecoder::on_failure(std::int32_t code, Batch& batch, Progress& progress) {

@@ -8,16 +8,21 @@
 
 #include "core/batch.h"
 #include "core/decode_state.h"
+#include "core/speculation/speculator.h"
 
 namespace paddock {
 
 class WindowDecoder {
   public:
     /// `between_windows` lets cancels take effect before the next window.
-    WindowDecoder(DecodeState& state, std::function<void()> between_windows);
+    WindowDecoder(DecodeState& state, Speculator& speculator, std::function<void()> between_windows);
 
     /// Every row is decoded, or its slot was released with an error.
     void run(Batch& batch);
+
+    /// Of the last run: time within decodes, and whether one decode did it.
+    Micros decode_us() const { return decode_us_; }
+    bool was_smooth() const { return n_decodes_ == 1; }
 
     /// The device is gone: three windows in a row failed (10 §14.8).
     bool is_lost() const { return fatal_in_a_row_ >= max_fatal; }
@@ -37,6 +42,8 @@ class WindowDecoder {
     };
 
     bool assemble(Batch& batch, Progress& progress);
+    void keep_drafts_whole(Batch& batch, Progress& progress);
+    void give_up_draft(Batch& batch, std::size_t first);
     void confirm(Batch& batch);
     void serve_outputs();
     void on_failure(std::int32_t code, Batch& batch, Progress& progress);
@@ -49,11 +56,14 @@ class WindowDecoder {
     bool is_live(const OwnedRow& row);
 
     DecodeState& state_;
+    Speculator& speculator_;
     std::function<void()> between_windows_;
     std::vector<BatchRow> window_;
     /// Row of the batch behind each row of the window.
     std::vector<std::size_t> members_;
     std::int32_t fatal_in_a_row_ = 0;
+    Micros decode_us_ = 0;
+    std::int32_t n_decodes_ = 0;
 };
 
 }  // namespace paddock

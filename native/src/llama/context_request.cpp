@@ -27,14 +27,15 @@ void warn_of_adjustments(const EngineParams& params, const ContextFacts& facts, 
     }
 }
 
-/// Rows of a batch that give logits: one for each slot, or every one with embeddings. Newer releases also
-/// want to know how many of them one slot may have; 0: all.
+/// Rows of a batch that give logits: for each slot the newest token and a draft behind it, or every one with
+/// embeddings. Newer releases also want to know how many of them one slot may have; 0: all.
 template <typename ContextParams>
 void set_outputs(const EngineParams& params, ContextParams& wanted) {
+    const std::int32_t n_per_slot = 1 + longest_draft(params.speculation);
     wanted.n_outputs_max = static_cast<std::uint32_t>(
-        wanted.embeddings ? params.n_batch : std::min(params.n_batch, params.n_parallel));
+        wanted.embeddings ? params.n_batch : std::min(params.n_batch, params.n_parallel * n_per_slot));
     if constexpr (requires { wanted.n_outputs_max_per_seq; }) {
-        wanted.n_outputs_max_per_seq = wanted.embeddings ? 0 : 1;
+        wanted.n_outputs_max_per_seq = wanted.embeddings ? 0 : static_cast<std::uint32_t>(n_per_slot);
     }
 }
 

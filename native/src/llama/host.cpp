@@ -9,9 +9,11 @@
 #include "llama/adapters.h"
 #include "llama/context_request.h"
 #include "llama/devices.h"
+#include "llama/draft_host.h"
 #include "llama/fit.h"
 #include "llama/fit_step.h"
 #include "llama/joined.h"
+#include "llama/load_steps.h"
 #include "llama/log.h"
 #include "llama/model_file.h"
 #include "llama/model_meta.h"
@@ -26,19 +28,10 @@ constexpr std::int32_t auto_slots = 4;
 /// Loads with fewer layers after one that failed for memory (10 §3.9 step d).
 constexpr int max_memory_retries = 3;
 
-std::string with_library_errors(const std::string& message) {
-    const std::vector<std::string> causes = library_errors();
-    return causes.empty() ? message : message + ": " + joined(causes, "; ");
-}
-
 /// Stage L1: every violation at once, before any file is opened (10 §3.1).
 void check_ranges(const EngineParams& params) {
     const std::vector<std::string> problems = problems_of(params);
     if (!problems.empty()) throw LoadError("params", joined(problems, "; "));
-}
-
-void check_cancelled(const std::function<bool()>& is_cancelled) {
-    if (is_cancelled()) throw LoadError("cancelled", "the load was cancelled by a shutdown");
 }
 
 void start_numa(const std::string& name) {
@@ -67,32 +60,6 @@ EngineParams resolved(EngineParams params) {
         params.n_batch = params.n_ubatch;
     }
     return params;
-}
-
-ModelHandle load_model(const EngineParams& params, const std::function<bool()>& is_cancelled) {
-    // Kept with the model, which may look into these arrays later.
-    auto request = std::make_shared<ModelRequest>(params, is_cancelled);
-    llama_model* raw = llama_model_load_from_file(params.model_path.c_str(), request->params());
-    if (raw == nullptr) {
-        check_cancelled(is_cancelled);
-        throw LoadError("model-load",
-                        with_library_errors("failed to load model '" + params.model_path + "'"));
-    }
-    return {raw, [request](llama_model* model) { llama_model_free(model); }};
-}
-
-ContextHandle make_context(const EngineParams& params, const ModelHandle& model) {
-    ContextHandle context(llama_init_from_model(model.get(), context_params_of(params)));
-    if (context != nullptr) return context;
-    throw LoadError("context", with_library_errors("failed to create llama_context with n_ctx " +
-                                                   std::to_string(params.n_ctx) + ", n_batch " +
-                                                   std::to_string(params.n_batch) + ", cache types " +
-                                                   params.cache_type_k + " and " + params.cache_type_v));
-}
-
-Token any_token(const ModelMeta& meta) {
-    if (meta.bos >= 0) return meta.bos;
-    return std::max(meta.eos, 0);
 }
 
 /// One token through everything, so that the first request doesn't wait for weights to be paged in.
@@ -125,10 +92,11 @@ Loaded load_once(const EngineParams& params, const std::function<bool()>& is_can
     const ContextFacts facts = read_facts(params, model.get(), handle.get());
     auto context =
         std::make_unique<LlamaContext>(model, std::move(handle), facts, std::move(adapters.handles));
-    context->probe_removal(any_token(loaded.meta));
+    context->probe_removal(any_token(*vocabulary));
     check_cancelled(is_cancelled);
-    if (params.warmup) warm_up(*context, any_token(loaded.meta));
+    if (params.warmup) warm_up(*context, any_token(*vocabulary));
     loaded.context = std::move(context);
+    load_drafter(params, is_cancelled, loaded);
     loaded.loras = std::move(adapters.views);
     loaded.n_slots = params.n_parallel;
     return loaded;
@@ -160,6 +128,7 @@ Loaded LlamaHost::load_here(const EngineParams& params, const std::function<bool
     // Names are checked before the file is read.
     const ModelRequest check(effective, is_cancelled);
     context_params_of(effective);
+    check_drafter_names(effective);
     const ModelFile file(effective.model_path);
     if (effective.fit && !effective_) effective = fitted(effective, file);
     for (int retries = 0;; ++retries) {

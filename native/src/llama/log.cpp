@@ -5,6 +5,7 @@
 #include <deque>
 #include <mutex>
 
+#include "core/printable.h"
 #include "llama.h"
 
 namespace paddock {
@@ -63,7 +64,7 @@ void install_library_log() {
 }
 
 void log_line(LogLevel level, const std::string& text) {
-    if (is_shown(level)) std::fprintf(stderr, "%s\n", text.c_str());
+    if (is_shown(level)) std::fprintf(stderr, "%s\n", printable(text).c_str());
 }
 
 std::vector<std::string> library_errors() {

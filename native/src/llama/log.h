@@ -16,7 +16,8 @@ void set_log_verbosity(int verbosity);
 /// Sends libllama's lines here. Once for the process.
 void install_library_log();
 
-/// A line of this engine's own, without a line end.
+/// A line of this engine's own, without a line end. It may quote clients: control characters are escaped, so
+/// that nobody writes lines of their own.
 void log_line(LogLevel level, const std::string& text);
 
 /// Error and warning lines of libllama since the last `forget_library_errors`, the newest few, oldest first.

@@ -26,6 +26,15 @@ std::vector<Token> sorted(std::vector<Token> tokens) {
     return tokens;
 }
 
+/// Makes the start of the second random stream of that of the first (10 §23.7).
+constexpr std::uint64_t second_stream = 0x9E3779B97F4A7C15ULL;
+
+bool draws(const SamplingParams& params) {
+    const bool selects_itself =
+        params.mirostat != 0 || std::ranges::find(params.samplers, "adaptive_p") != params.samplers.end();
+    return params.temperature > 0.0F && !selects_itself;
+}
+
 }  // namespace
 
 LlamaSampler::LlamaSampler(std::shared_ptr<const LlamaVocabulary> vocabulary, const VocabularyFacts& facts,
@@ -34,6 +43,8 @@ LlamaSampler::LlamaSampler(std::shared_ptr<const LlamaVocabulary> vocabulary, co
       chain_(make_chain(params, facts, seed)),
       reasoning_(make_reasoning(params.reasoning, *vocabulary_)),
       preserved_(sorted(params.preserved_tokens)),
+      draws_(draws(params)),
+      verdicts_(seed ^ second_stream),
       reduction_(reduction_of(params)),
       n_biased_(params.logit_bias.size()) {
     if (!params.grammar.empty()) grammar_.emplace(vocabulary_, params);
@@ -112,6 +123,30 @@ bool LlamaSampler::in_reasoning() const {
 bool LlamaSampler::last_was_forced() const { return reasoning_.has_value() && reasoning_->last_was_forced(); }
 
 bool LlamaSampler::force_end() { return reasoning_.has_value() && reasoning_->force_end(); }
+
+std::int32_t LlamaSampler::forced_count() const {
+    return reasoning_.has_value() ? static_cast<std::int32_t>(reasoning_->forced_count()) : 0;
+}
+
+bool LlamaSampler::has_distribution() const {
+    const bool is_ruled = grammar_applies() && grammar_->is_active();
+    const bool is_forced = reasoning_.has_value() && reasoning_->forced_token().has_value();
+    return draws_ && !is_ruled && !is_forced;
+}
+
+std::vector<TokenChance> LlamaSampler::distribution(std::span<const float> logits) {
+    fill_for_choice(logits);
+    choose();
+    return chances_of(candidates_.left());
+}
+
+double LlamaSampler::draw() { return std::uniform_real_distribution<double>()(verdicts_); }
+
+bool LlamaSampler::blocks_speculation(bool grammar_blocks) const {
+    const bool is_ending = reasoning_.has_value() && (reasoning_->state() == ReasoningState::forcing ||
+                                                      reasoning_->state() == ReasoningState::waiting_utf8);
+    return is_ending || (grammar_blocks && grammar_applies() && grammar_->is_active());
+}
 
 bool LlamaSampler::is_preserved(Token token) const { return std::ranges::binary_search(preserved_, token); }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,11 @@ class LlamaSampler final : public Sampler {
     bool in_reasoning() const override;
     bool last_was_forced() const override;
     bool force_end() override;
+    std::int32_t forced_count() const override;
+    bool has_distribution() const override;
+    std::vector<TokenChance> distribution(std::span<const float> logits) override;
+    double draw() override;
+    bool blocks_speculation(bool grammar_blocks) const override;
     bool is_preserved(Token token) const override;
 
   private:
@@ -47,6 +53,10 @@ class LlamaSampler final : public Sampler {
     std::optional<ReasoningAutomaton> reasoning_;
     /// Sorted.
     std::vector<Token> preserved_;
+
+    /// Whether the chain ends in a draw from what its filters leave.
+    bool draws_ = false;
+    std::mt19937_64 verdicts_;
 
     Reduction reduction_;
     /// Tokens whose logits the chain changes: those with a bias, then the recent ones, in a ring.

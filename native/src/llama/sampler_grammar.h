@@ -26,6 +26,8 @@ class GrammarFilter {
     /// reset.
     bool accept(Token token);
     void reset();
+    /// Whether it rules the next token; not so before its trigger.
+    bool is_active() const { return !is_waiting_; }
 
   private:
     void start(const TriggeredText& text);

@@ -12,7 +12,9 @@ namespace {
 /// another, each a few frames deeper; the stack of a thread, 8 MiB, holds several times as many.
 constexpr std::size_t max_bytes = 1024 * 1024;
 constexpr std::size_t max_rules = 8192;
-constexpr std::size_t max_depth = 256;
+constexpr std::size_t max_depth = 64;
+/// A group and a repetition make rules of their own.
+constexpr std::string_view rule_signs = "(*+?{";
 
 [[noreturn]] void refuse(const std::string& what, std::size_t found, std::size_t allowed) {
     throw std::invalid_argument("grammar: " + std::to_string(found) + " " + what + "; at most " +
@@ -48,8 +50,7 @@ void check_grammar_limits(std::string_view grammar) {
             continue;
         }
         if (grammar.substr(i).starts_with("::=")) ++n_rules;
-        // A group and a repetition make rules of their own.
-        if (grammar[i] == '(' || grammar[i] == '*' || grammar[i] == '+' || grammar[i] == '{') ++n_rules;
+        if (rule_signs.find(grammar[i]) != std::string_view::npos) ++n_rules;
         if (grammar[i] == '(' && ++depth > max_depth) refuse("groups within each other", depth, max_depth);
         if (grammar[i] == ')' && depth > 0) --depth;
         ++i;

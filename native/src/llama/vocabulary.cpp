@@ -26,7 +26,15 @@ LlamaVocabulary::LlamaVocabulary(ModelHandle model)
       vocab_(llama_model_get_vocab(model_.get())),
       size_(llama_vocab_n_tokens(vocab_)) {}
 
+std::int32_t LlamaVocabulary::type() const { return llama_vocab_type(vocab_); }
+
 bool LlamaVocabulary::adds_bos() const { return llama_vocab_get_add_bos(vocab_); }
+
+bool LlamaVocabulary::adds_eos() const { return llama_vocab_get_add_eos(vocab_); }
+
+Token LlamaVocabulary::bos() const { return llama_vocab_bos(vocab_); }
+
+Token LlamaVocabulary::eos() const { return llama_vocab_eos(vocab_); }
 
 bool LlamaVocabulary::is_end(Token token) const { return holds(token) && llama_vocab_is_eog(vocab_, token); }
 

@@ -12,7 +12,11 @@ class LlamaVocabulary final : public Vocabulary {
     explicit LlamaVocabulary(ModelHandle model);
 
     std::int32_t size() const override { return size_; }
+    std::int32_t type() const override;
     bool adds_bos() const override;
+    bool adds_eos() const override;
+    Token bos() const override;
+    Token eos() const override;
     bool is_end(Token token) const override;
     std::string piece(Token token, bool special) const override;
     std::vector<Token> tokenize(std::string_view text, bool add_special, bool parse_special) const override;

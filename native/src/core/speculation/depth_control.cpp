@@ -1,0 +1,279 @@
+#include "core/speculation/depth_control.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paddock {
+namespace {
+
+/// Drafting cycles between two baseline probes, as a share of the interval: numbers of slots may alternate.
+constexpr std::int32_t least_probe_share = 16;
+/// A position that most drafts reach is averaged over this many times more of them than one seldom reached.
+constexpr double usual_share = 8.0;
+
+}  // namespace
+
+DepthControl::DepthControl(const DepthParams& params, std::int32_t n_slots, Log log)
+    : params_(params),
+      log_(std::move(log)),
+      model_(params.ewma, params.min_samples),
+      slots_(static_cast<std::size_t>(std::max(0, n_slots))),
+      last_undrafted_(slots_.size() + 1, -1) {}
+
+DepthControl::Slot* DepthControl::slot_at(SequenceId slot) {
+    const auto index = static_cast<std::size_t>(slot);
+    return slot >= 0 && index < slots_.size() ? &slots_[index] : nullptr;
+}
+
+const DepthControl::Slot* DepthControl::slot_at(SequenceId slot) const {
+    const auto index = static_cast<std::size_t>(slot);
+    return slot >= 0 && index < slots_.size() ? &slots_[index] : nullptr;
+}
+
+DepthControl::Lane& DepthControl::lane_of(SequenceId slot, DraftType type) {
+    return slots_[static_cast<std::size_t>(slot)].lanes[static_cast<std::size_t>(type)];
+}
+
+void DepthControl::begin(SequenceId slot, DraftType type, const DepthSetting& setting, bool keep) {
+    Slot* at = slot_at(slot);
+    if (at == nullptr) {
+        return;
+    }
+    at->is_type_known = false;
+    Lane& lane = lane_of(slot, type);
+    if (!keep || !lane.state.is_set || !is_comparable(lane.state.setting, setting)) {
+        lane.state.clear_data();
+        at->rows = 1.0;
+        at->tokens = 1.0;
+    }
+    lane.state.setting = setting;
+    lane.state.setting.base = std::clamp(setting.base, 0, AcceptanceTable::n_positions);
+    lane.state.is_set = true;
+    lane.is_asked = lane.may_probe = lane.is_probing = false;
+}
+
+void DepthControl::reset(SequenceId slot) {
+    if (Slot* at = slot_at(slot)) {
+        for (Lane& lane : at->lanes) {
+            lane.state.clear_data();
+        }
+    }
+}
+
+void DepthControl::end(SequenceId slot) {
+    if (Slot* at = slot_at(slot)) {
+        at->is_generating = false;
+        for (Lane& lane : at->lanes) {
+            lane.is_asked = lane.may_probe = lane.is_probing = false;
+        }
+    }
+}
+
+void DepthControl::forget_costs() {
+    model_.clear();
+    std::fill(last_undrafted_.begin(), last_undrafted_.end(), -1);
+}
+
+void DepthControl::start_cycle(std::span<const SequenceId> generating, std::int64_t n_memory_tokens) {
+    generating_.clear();
+    for (Slot& slot : slots_) {
+        slot.is_generating = false;
+        slot.drafted = slot.accepted = 0;
+    }
+    for (const SequenceId id : generating) {
+        if (Slot* slot = slot_at(id)) {
+            slot->is_generating = true;
+            generating_.push_back(id);
+        }
+    }
+    n_memory_tokens_ = n_memory_tokens;
+    const auto width = static_cast<std::int32_t>(generating_.size());
+    is_baseline_known_ = model_.cycle_ms(width, n_memory_tokens).has_value();
+    is_baseline_probe_ = is_baseline_due();
+    if (is_baseline_probe_) {
+        ++n_baseline_probes_;
+        last_probe_cycle_ = n_drafting_cycles_;
+        return;
+    }
+    for (std::size_t type = 0; type < n_types; ++type) {
+        plan_probes(draft_type_names[type].first);
+    }
+    for (Slot& slot : slots_) {
+        slot.is_type_known = slot.is_type_known && slot.is_generating;
+        for (Lane& lane : slot.lanes) {
+            lane.is_asked = lane.is_probing = false;
+        }
+    }
+}
+
+bool DepthControl::is_baseline_due() const {
+    if (params_.baseline_interval <= 0 || generating_.empty()) {
+        return false;
+    }
+    const bool is_drafting = std::any_of(generating_.begin(), generating_.end(), [&](SequenceId id) {
+        const auto& lanes = slots_[static_cast<std::size_t>(id)].lanes;
+        return std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+            return lane.is_asked && lane.state.setting.is_profit() && lane.state.counters.n_max > 0;
+        });
+    });
+    const std::int64_t gap = n_drafting_cycles_ - last_probe_cycle_;
+    if (!is_drafting || (last_probe_cycle_ >= 0 && gap < params_.baseline_interval / least_probe_share)) {
+        return false;
+    }
+    const std::int64_t last = last_undrafted_[generating_.size()];
+    return last < 0 || n_drafting_cycles_ - last >= params_.baseline_interval ||
+           model_.is_stale(static_cast<std::int32_t>(generating_.size()), n_memory_tokens_);
+}
+
+std::int32_t DepthControl::cap(SequenceId slot, DraftType type, bool advance) {
+    Slot* at = slot_at(slot);
+    if (at == nullptr || !lane_of(slot, type).state.is_set) {
+        return 0;
+    }
+    Lane& lane = lane_of(slot, type);
+    const DepthState& state = lane.state;
+    DepthCounters counters = state.counters;
+    std::int32_t cap = state.setting.base;
+    bool is_probing = false;
+    if (is_baseline_probe_ && !state.setting.is_profit()) {
+        return 0;
+    }
+    if (state.setting.is_profit()) {
+        const CycleLeave leave{is_baseline_known_, is_baseline_probe_, lane.may_probe,
+                               is_model_drafter(type)};
+        const bool is_off = counters.n_max == 0 && counters.warm_up == 0;
+        cap = profit_cap(counters, state.setting, params_, leave);
+        is_probing = is_off && cap > 0;
+    } else if (state.setting.is_fringe()) {
+        cap = fringe_cap(counters, state.setting, params_);
+    }
+    if (advance) {
+        const std::int32_t old = state.counters.n_max;
+        lane.state.counters = counters;
+        lane.state.counters.n_max = old;
+        if (counters.n_max != old) {
+            change_depth(slot, type, counters.n_max, 0.0);
+        }
+        lane.is_asked = true;
+        lane.is_probing = is_probing;
+        lane.may_probe = false;
+        if (!at->is_type_known) {
+            at->type = type;
+            at->is_type_known = true;
+        }
+    }
+    return cap < state.setting.n_min ? 0 : cap;
+}
+
+void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_drafted,
+                               std::int32_t n_accepted, std::int32_t n_examined, std::int32_t n_covered) {
+    Slot* at = slot_at(slot);
+    if (at == nullptr || n_drafted <= 0) {
+        return;
+    }
+    at->type = type;
+    at->is_type_known = true;
+    at->drafted = n_drafted;
+    at->accepted = n_accepted;
+    Lane& lane = lane_of(slot, type);
+    DepthState& state = lane.state;
+    state.table.add(n_accepted, n_examined, state.counters.n_max, params_.ewma / usual_share, params_.ewma);
+    state.fringe.add(n_accepted, n_covered);
+    if (!is_model_drafter(type) && state.counters.warm_up > 0) {
+        --state.counters.warm_up;
+    }
+    if (state.setting.is_fringe() && state.counters.n_max >= 0) {
+        const std::int32_t depth = state.fringe.decide(state.counters.n_max, state.setting.base, params_);
+        change_depth(slot, type, depth, std::max(0.0, state.fringe.rate(depth, state.setting.base, params_)));
+    }
+}
+
+void DepthControl::end_cycle(const Cycle& cycle) {
+    add_means();
+    if (cycle.n_drafting > 0) {
+        ++n_drafting_cycles_;
+    }
+    if (cycle.is_pure) {
+        model_.add_cycle(cycle.rows, cycle.model_ms, cycle.n_memory_tokens);
+        model_.add_draft(cycle.type, cycle.n_drafting, cycle.deepest, cycle.draft_ms);
+        if (cycle.n_drafting == 0) {
+            last_undrafted_[generating_.size()] = n_drafting_cycles_;
+        }
+        for (std::size_t type = 0; type < n_types; ++type) {
+            decide(draft_type_names[type].first);
+        }
+    }
+    for (std::size_t type = 0; type < n_types; ++type) {
+        judge_probes(draft_type_names[type].first);
+    }
+}
+
+void DepthControl::add_means() {
+    for (const SequenceId id : generating_) {
+        Slot& slot = slots_[static_cast<std::size_t>(id)];
+        slot.rows += params_.ewma * (1.0 + slot.drafted - slot.rows);
+        slot.tokens += params_.ewma * (1.0 + slot.accepted - slot.tokens);
+    }
+}
+
+/// Off slots go on probing together while most of their drafts start right, and each one alone until its
+/// n-gram drafter finds something.
+void DepthControl::judge_probes(DraftType type) {
+    const auto is_probing = [&](SequenceId id) {
+        const Lane& lane = lane_of(id, type);
+        return lane.is_probing && lane.state.counters.n_max == 0;
+    };
+    std::int32_t n_probing = 0;
+    std::int32_t n_right = 0;
+    for (const SequenceId id : generating_) {
+        const Slot& slot = slots_[static_cast<std::size_t>(id)];
+        n_probing += is_probing(id) ? 1 : 0;
+        n_right += is_probing(id) && slot.type == type && slot.accepted > 0 ? 1 : 0;
+    }
+    for (const SequenceId id : generating_) {
+        const Slot& slot = slots_[static_cast<std::size_t>(id)];
+        Lane& lane = lane_of(id, type);
+        DepthCounters& counters = lane.state.counters;
+        if (counters.n_max > 0) {
+            counters.failed_probes = 0;
+        } else if (is_probing(id)) {
+            const bool is_empty = slot.drafted == 0 || slot.type != type;
+            if (2 * n_right > n_probing || (is_empty && !is_model_drafter(type))) {
+                counters.probe = probe_wait(counters, params_.probe_interval);
+            } else {
+                ++counters.failed_probes;
+            }
+        }
+    }
+}
+
+DepthControl::View DepthControl::view(SequenceId slot, DraftType type) const {
+    View view;
+    const Slot* at = slot_at(slot);
+    if (at == nullptr) {
+        return view;
+    }
+    const Lane& lane = at->lanes[static_cast<std::size_t>(type)];
+    const DepthState& state = lane.state;
+    view.base = state.setting.base;
+    view.score = at->score;
+    view.gain = at->gain;
+    view.fringe = std::max(0.0, state.fringe.rate(state.counters.n_max, view.base, params_));
+    const std::int32_t n_max = state.counters.n_max;
+    if (state.is_set && !state.setting.adaptive) {
+        view.state = "on";
+        view.depth = view.base;
+    } else if (state.counters.warm_up > 0) {
+        view.state = "warmup";
+        view.depth = view.base;
+    } else if (lane.is_probing) {
+        view.state = "probe";
+        view.depth = probe_depth(state.setting, params_.probe_fraction);
+    } else if (n_max >= 0) {
+        view.state = n_max > 0 ? "on" : "off";
+        view.depth = n_max;
+    }
+    return view;
+}
+
+}  // namespace paddock

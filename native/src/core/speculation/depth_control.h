@@ -1,0 +1,143 @@
+// Adaptive depth (11 §15-17): how many tokens each slot may draft in a cycle, learnt from what cycles took
+// and how many drafts were right. Used by the decode thread. Knows no clock: times come in as numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/speculation/cost_model.h"
+#include "core/speculation/depth_decision.h"
+#include "core/speculation/depth_state.h"
+#include "core/speculation/draft_type.h"
+#include "core/speculation/speculation_params.h"
+#include "core/types.h"
+
+namespace paddock {
+
+class DepthControl {
+  public:
+    using Log = std::function<void(const std::string&)>;
+    /// In the order up, down, off, on; of `profit`, then of `fringe`.
+    using Changes = std::array<std::array<std::int64_t, 4>, 2>;
+
+    struct Cycle {
+        /// All rows were the generating slots', nothing failed, nothing was decoded twice.
+        bool is_pure = false;
+        std::int32_t rows = 0;
+        double model_ms = 0.0;  // verify, accept and other
+        double draft_ms = 0.0;
+        std::int32_t n_drafting = 0;
+        std::int32_t deepest = 0;
+        DraftType type = DraftType::draft_simple;
+        std::int64_t n_memory_tokens = 0;
+    };
+
+    struct View {
+        std::int32_t depth = 0;
+        std::int32_t base = 0;
+        const char* state = "unset";  // unset off warmup probe on
+        double fringe = 0.0;
+        double score = 0.0;
+        double gain = 0.0;
+    };
+
+    /// `log`, when set, gets a line for each change of a depth (11 §15.7).
+    DepthControl(const DepthParams& params, std::int32_t n_slots, Log log = {});
+
+    /// A request starts in `slot` that may draft with `type`. What was learnt stays with `keep` (10 §6.5)
+    /// when it was learnt under the same setting.
+    void begin(SequenceId slot, DraftType type, const DepthSetting& setting, bool keep);
+    /// Forgets what was learnt in the slot: cancel, restore, change of adapters.
+    void reset(SequenceId slot);
+    /// The request ended; what was learnt stays.
+    void end(SequenceId slot);
+    /// The model woke: what cycles cost is learnt anew (11 §17.11).
+    void forget_costs();
+
+    /// A cycle starts in which the slots `generating` have a row each.
+    void start_cycle(std::span<const SequenceId> generating, std::int64_t n_memory_tokens);
+    /// Then no slot drafts and no prompt rows are added.
+    bool is_baseline_probe() const { return is_baseline_probe_; }
+    /// Tokens that the slot may draft. With `advance` the cycle counts; without, nothing changes.
+    std::int32_t cap(SequenceId slot, DraftType type, bool advance);
+    /// Outcome of a flat draft, in the words of 11 §14.2.
+    void on_verified(SequenceId slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted,
+                     std::int32_t n_examined, std::int32_t n_covered);
+    void end_cycle(const Cycle& cycle);
+
+    View view(SequenceId slot, DraftType type) const;
+    const Changes& changes() const { return changes_; }
+    std::int64_t n_baseline_probes() const { return n_baseline_probes_; }
+
+  private:
+    static constexpr std::size_t n_types = draft_type_names.size();
+
+    /// A slot with one drafter.
+    struct Lane {
+        DepthState state;
+        /// Drafting was possible in the last cycle that was no baseline probe.
+        bool is_asked = false;
+        bool may_probe = false;
+        bool is_probing = false;
+    };
+    struct Slot {
+        std::array<Lane, n_types> lanes;
+        /// The drafter that the slot was last asked for, one with a draft first.
+        DraftType type = DraftType::draft_simple;
+        bool is_type_known = false;
+        bool is_generating = false;
+        std::int32_t drafted = 0;   // in this cycle
+        std::int32_t accepted = 0;  // in this cycle
+        /// Means of a cycle.
+        double rows = 1.0;
+        double tokens = 1.0;
+        /// Of the last decision.
+        double score = 0.0;
+        double gain = 0.0;
+    };
+    /// Slots whose depths are chosen together, and what the choice is made from.
+    struct Group {
+        std::vector<SequenceId> slots;
+        std::vector<double> gains;
+        std::vector<PlanSlot> plan_slots;
+        std::vector<double> cycle_ms;
+        PlanCosts costs;
+    };
+
+    Slot* slot_at(SequenceId slot);
+    const Slot* slot_at(SequenceId slot) const;
+    Lane& lane_of(SequenceId slot, DraftType type);
+    bool is_member(const Slot& slot, DraftType type) const;
+    bool is_baseline_due() const;
+    void plan_probes(DraftType type);
+    void fill_group(Group& group, DraftType type, bool is_hopeful);
+    void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
+    void decide(DraftType type);
+    void judge_probes(DraftType type);
+    void add_means();
+    void change_depth(SequenceId slot, DraftType type, std::int32_t depth, double score);
+
+    DepthParams params_;
+    Log log_;
+    CostModel model_;
+    std::vector<Slot> slots_;
+    std::vector<SequenceId> generating_;
+    std::int64_t n_memory_tokens_ = 0;
+    bool is_baseline_known_ = false;
+    bool is_baseline_probe_ = false;
+    std::int64_t n_drafting_cycles_ = 0;
+    std::int64_t last_probe_cycle_ = -1;  // in drafting cycles
+    /// For each number of generating slots the drafting cycles before its last cycle without drafts; -1:
+    /// none.
+    std::vector<std::int64_t> last_undrafted_;
+    std::array<std::int32_t, n_types> off_dwells_{};
+    Changes changes_{};
+    std::int64_t n_baseline_probes_ = 0;
+    Group group_;
+};
+
+}  // namespace paddock

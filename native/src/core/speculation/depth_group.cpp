@@ -1,0 +1,155 @@
+// The part of DepthControl that chooses depths for several slots at once (11 §17.5-17.10).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "core/speculation/depth_control.h"
+
+namespace paddock {
+
+bool DepthControl::is_member(const Slot& slot, DraftType type) const {
+    const Lane& lane = slot.lanes[static_cast<std::size_t>(type)];
+    return slot.is_generating && slot.is_type_known && slot.type == type && lane.is_asked &&
+           lane.state.setting.is_profit() && lane.state.counters.n_max >= 0;
+}
+
+/// `is_hopeful`: the slots that may probe count as if each draft of theirs were right.
+void DepthControl::fill_group(Group& group, DraftType type, bool is_hopeful) {
+    constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
+    group.slots.clear();
+    for (const SequenceId id : generating_) {
+        const Slot& slot = slots_[static_cast<std::size_t>(id)];
+        if (is_member(slot, type) || (is_hopeful && lane_of(id, type).may_probe)) {
+            group.slots.push_back(id);
+        }
+    }
+    group.gains.resize(group.slots.size() * stride);
+    group.plan_slots.clear();
+    std::int32_t most_rows = 0;
+    for (std::size_t i = 0; i < group.slots.size(); ++i) {
+        const Lane& lane = lane_of(group.slots[i], type);
+        const auto base = static_cast<std::size_t>(lane.state.setting.base);
+        const std::span<double> gains(group.gains.data() + i * stride, base);
+        if (is_hopeful && lane.may_probe) {
+            std::fill(gains.begin(), gains.end(), 1.0);
+        } else {
+            lane.state.table.fill_gains(gains, params_.min_samples);
+        }
+        group.plan_slots.push_back({gains, lane.state.setting.n_min});
+        most_rows += lane.state.setting.base;
+    }
+    auto rows = static_cast<std::int32_t>(group.slots.size());
+    group.costs = {};
+    add_fixed(group, type, rows);
+    group.cycle_ms = model_.cycle_ms(rows, most_rows + 1, n_memory_tokens_);
+    group.costs.cycle_ms = group.cycle_ms;
+    group.costs.draft = model_.draft_cost(type);
+}
+
+/// The generating slots outside of the group go on as they do.
+void DepthControl::add_fixed(Group& group, DraftType type, std::int32_t& rows) const {
+    double fixed_rows = 0.0;
+    std::size_t next = 0;
+    for (const SequenceId id : generating_) {
+        if (next < group.slots.size() && group.slots[next] == id) {
+            ++next;
+            continue;
+        }
+        const Slot& slot = slots_[static_cast<std::size_t>(id)];
+        fixed_rows += slot.rows;
+        group.costs.fixed_tokens += slot.tokens;
+        if (slot.drafted > 0 && slot.type == type) {
+            ++group.costs.fixed_drafting;
+            group.costs.fixed_deepest = std::max(group.costs.fixed_deepest, slot.drafted);
+        }
+    }
+    rows += static_cast<std::int32_t>(std::lround(fixed_rows));
+}
+
+/// Off slots that are due probe in one cycle, whose cost they share, when that could pay.
+void DepthControl::plan_probes(DraftType type) {
+    const auto is_off = [](const DepthState& state) {
+        return state.is_set && state.setting.is_profit() && state.counters.n_max == 0 &&
+               state.counters.warm_up == 0;
+    };
+    bool is_due = false;
+    for (const SequenceId id : generating_) {
+        const DepthState& state = lane_of(id, type).state;
+        is_due = is_due || (is_off(state) &&
+                            state.counters.probe + 1 >= probe_wait(state.counters, params_.probe_interval));
+    }
+    for (const SequenceId id : generating_) {
+        Lane& lane = lane_of(id, type);
+        const DepthCounters& counters = lane.state.counters;
+        lane.may_probe = is_due && is_off(lane.state) &&
+                         counters.probe + 1 >= probe_wait(counters, params_.probe_interval) / 2;
+    }
+    if (!is_due) {
+        return;
+    }
+    fill_group(group_, type, true);
+    const DepthPlan plan = best_plan(group_.plan_slots, group_.costs);
+    if (gain_of(plan, group_.plan_slots, group_.costs) >= params_.profit_min) {
+        return;
+    }
+    for (const SequenceId id : generating_) {
+        Lane& lane = lane_of(id, type);
+        lane.state.counters.probe = lane.may_probe ? 0 : lane.state.counters.probe;
+        lane.may_probe = false;
+    }
+}
+
+void DepthControl::decide(DraftType type) {
+    std::vector<std::int32_t> current;
+    for (const SequenceId id : generating_) {
+        if (!is_member(slots_[static_cast<std::size_t>(id)], type)) {
+            continue;
+        }
+        const DepthCounters& counters = lane_of(id, type).state.counters;
+        if (counters.warm_up > 0) {
+            return;
+        }
+        current.push_back(counters.n_max);
+    }
+    if (current.empty()) {
+        return;
+    }
+    fill_group(group_, type, false);
+    const DepthDecision decision = decide_depths(group_.plan_slots, current, group_.costs, params_,
+                                                 off_dwells_[static_cast<std::size_t>(type)]);
+    for (std::size_t i = 0; i < group_.slots.size(); ++i) {
+        Slot& slot = slots_[static_cast<std::size_t>(group_.slots[i])];
+        slot.score = decision.score;
+        slot.gain = decision.gain;
+        if (decision.depths) {
+            change_depth(group_.slots[i], type, (*decision.depths)[i], decision.score);
+        }
+    }
+}
+
+void DepthControl::change_depth(SequenceId slot, DraftType type, std::int32_t depth, double score) {
+    DepthState& state = lane_of(slot, type).state;
+    const std::int32_t old = state.counters.n_max;
+    if (depth == old) {
+        return;
+    }
+    state.counters.set_depth(depth);
+    std::array<std::int64_t, 4>& counts = changes_[state.setting.is_fringe() ? 1 : 0];
+    if (depth == 0) {
+        counts[2] += old > 0 ? 1 : 0;
+    } else if (old <= 0) {
+        ++counts[3];
+    } else {
+        ++counts[depth > old ? 0 : 1];
+    }
+    if (log_) {
+        std::array<char, 160> line{};
+        (void)std::snprintf(line.data(), line.size(), "slot %d, %s: draft depth %d -> %d, %s %.2f",
+                            static_cast<int>(slot), name_of(type).data(), static_cast<int>(old),
+                            static_cast<int>(depth),
+                            state.setting.is_fringe() ? "fringe" : "tokens per second", score);
+        log_(line.data());
+    }
+}
+
+}  // namespace paddock

@@ -1,0 +1,106 @@
+#include "core/speculation/depth_state.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace paddock {
+namespace {
+
+/// Times that the wait for a probe doubles.
+constexpr std::int32_t most_doublings = 3;
+/// Of the turns to explore, each fourth goes to the base.
+constexpr std::int32_t base_turn = 4;
+
+std::int32_t rung(std::int32_t base, double fraction) {
+    return static_cast<std::int32_t>(std::ceil(static_cast<double>(base) * fraction));
+}
+
+}  // namespace
+
+bool is_comparable(const DepthSetting& a, const DepthSetting& b) {
+    return a.base == b.base && a.n_min == b.n_min && a.p_min == b.p_min && a.temperature == b.temperature &&
+           a.mode == b.mode;
+}
+
+void DepthCounters::set_depth(std::int32_t depth) {
+    if (depth != n_max) {
+        n_max = depth;
+        probe = 0;
+    }
+}
+
+void DepthState::clear_data() {
+    counters = {};
+    fringe.clear();
+    table.clear();
+}
+
+std::int32_t probe_depth(const DepthSetting& setting, double fraction) {
+    const std::int32_t least = std::min(std::max(1, setting.n_min), setting.base);
+    return std::clamp(rung(setting.base, fraction), least, setting.base);
+}
+
+std::int32_t next_rung(std::int32_t base, std::int32_t depth, double fraction) {
+    return std::min(base, depth + std::max(1, rung(base, fraction)));
+}
+
+std::int32_t probe_wait(const DepthCounters& counters, std::int32_t interval) {
+    // Longer than any request lasts; keeps the doubled number in range.
+    constexpr std::int32_t longest = 1 << 24;
+    return std::min(interval, longest) << std::min(counters.failed_probes, most_doublings);
+}
+
+std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, const DepthParams& params,
+                        const CycleLeave& leave) {
+    if (counters.n_max < 0) {
+        counters.set_depth(0);
+        counters.warm_up = params.warmup > 0 ? params.warmup : params.min_samples;
+        return 0;
+    }
+    if (!leave.is_baseline_known || leave.is_baseline_probe) {
+        return 0;
+    }
+    if (counters.warm_up > 0) {
+        counters.warm_up -= leave.spends_warm_up ? 1 : 0;
+        return setting.base;
+    }
+    if (counters.n_max == 0) {
+        if (leave.may_probe) {
+            counters.probe = 0;
+            return probe_depth(setting, params.probe_fraction);
+        }
+        counters.probe = std::min(counters.probe + 1, probe_wait(counters, params.probe_interval));
+        return 0;
+    }
+    ++counters.explore;
+    if (counters.explore % params.explore_interval != 0) {
+        return counters.n_max;
+    }
+    if (counters.explore % (std::int64_t{base_turn} * params.explore_interval) == 0) {
+        return setting.base;
+    }
+    return next_rung(setting.base, counters.n_max, params.probe_fraction);
+}
+
+std::int32_t fringe_cap(DepthCounters& counters, const DepthSetting& setting, const DepthParams& params) {
+    const std::int32_t probe = probe_depth(setting, params.probe_fraction);
+    if (counters.n_max < 0) {
+        counters.set_depth(probe);
+        return probe;
+    }
+    if (counters.n_max == 0) {
+        if (counters.probe + 1 < params.probe_interval) {
+            ++counters.probe;
+            return 0;
+        }
+        counters.set_depth(probe);
+        return probe;
+    }
+    if (counters.n_max < setting.base) {
+        counters.explore = (counters.explore + 1) % params.explore_interval;
+        return counters.explore == 0 ? setting.base : counters.n_max;
+    }
+    return counters.n_max;
+}
+
+}  // namespace paddock

@@ -1,0 +1,102 @@
+#include "core/speculation/rollback.h"
+
+#include <algorithm>
+
+#include "core/refill.h"
+
+namespace paddock {
+
+namespace {
+
+/// Whether everything that the next token looks at is still there (10 §8.6).
+bool has_history(Context& context, const Slot& slot) {
+    const ContextFacts& facts = context.facts();
+    if (facts.n_swa <= 0) {
+        return true;
+    }
+    const Position first = context.position_min(slot.id);
+    return first == 0 || (first > 0 && first < std::max(0, slot.n_tokens() - facts.n_swa));
+}
+
+/// What stands and is not in the saved state: from its length on.
+bool decode_again(DecodeState& state, Slot& slot) {
+    SlotRequest& request = *slot.request;
+    const auto n_saved = static_cast<std::size_t>(request.n_saved_tokens);
+    Context& context = state.context();
+    if (!context.write_state(slot.id, request.saved_state, true) ||
+        !context.remove(slot.id, request.n_saved_tokens, end_position)) {
+        return false;
+    }
+    std::vector<BatchRow> rows;
+    for (std::size_t i = n_saved; i < slot.record.tokens.size(); ++i) {
+        rows.push_back({.token = slot.record.tokens[i],
+                        .position = static_cast<Position>(i),
+                        .sequence = slot.id,
+                        .output = false});
+    }
+    const std::int32_t code = context.decode(rows);
+    state.metrics.on_decode(code, state.busy_slots());
+    return code == 0;
+}
+
+/// A request is never lost to drafting: one that had to refill drafts no more.
+void give_up(DecodeState& state, Slot& slot, bool goes_on) {
+    ++slot.request->speculation.rollbacks.refill;
+    slot.request->speculation.types.clear();
+    slot.request->speculation.fallback_reason = "no-rollback";
+    ++state.metrics.totals.speculation.rollbacks.refill;
+    if (goes_on) {
+        start_refill(state, slot);
+    } else {
+        state.clear(slot);
+    }
+}
+
+}  // namespace
+
+RollbackRoute rollback_route(const ContextFacts& facts) {
+    switch (facts.removal) {
+        case Removal::partial: return RollbackRoute::trim;
+        case Removal::full: return RollbackRoute::redecode;
+        case Removal::recurrent:
+        case Removal::none: break;
+    }
+    return RollbackRoute::none;
+}
+
+bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route) {
+    if (route != RollbackRoute::redecode) {
+        return true;
+    }
+    SlotRequest& request = *slot.request;
+    request.saved_state = state.context().read_state(slot.id, true);
+    request.n_saved_tokens = slot.n_tokens();
+    return !request.saved_state.empty();
+}
+
+void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_in_memory) {
+    RollbackCounts& own = slot.request->speculation.rollbacks;
+    RollbackCounts& all = state.metrics.totals.speculation.rollbacks;
+    const bool goes_on = slot.request->output.has_value() && !slot.request->output->ended();
+    if (slot.n_tokens() == n_in_memory) {
+        ++own.none;
+        ++all.none;
+    } else if (route == RollbackRoute::redecode) {
+        if (!decode_again(state, slot)) {
+            give_up(state, slot, goes_on);
+            return;
+        }
+        ++own.redecode;
+        ++all.redecode;
+    } else {
+        if (!state.context().remove(slot.id, slot.n_tokens(), end_position) ||
+            !has_history(state.context(), slot)) {
+            give_up(state, slot, goes_on);
+            return;
+        }
+        ++own.trim;
+        ++all.trim;
+    }
+}
+
+}  // namespace paddock

@@ -1,0 +1,495 @@
+#include "core/speculation/speculator.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include "core/speculation/draft_limit.h"
+#include "core/speculation/draft_model.h"
+#include "core/speculation/ngram_drafters.h"
+#include "core/token_step.h"
+
+namespace paddock {
+
+namespace {
+
+constexpr double us_per_ms = 1000.0;
+/// Bits of a random start that a number in [0, 1) gives.
+constexpr double seed_range = 9007199254740992.0;
+
+namespace idle {
+constexpr const char* off = "off";
+constexpr const char* baseline_probe = "baseline-probe";
+constexpr const char* blocked_sampler = "blocked-sampler";
+constexpr const char* tool_marker = "tool-marker";
+constexpr const char* no_room = "no-room";
+constexpr const char* empty_draft = "empty-draft";
+constexpr const char* below_n_min = "below-n-min";
+constexpr const char* baseline = "baseline";
+}  // namespace idle
+
+void add_position_counts(std::vector<std::int64_t>& counts, std::int32_t n) {
+    if (counts.size() < static_cast<std::size_t>(n)) {
+        counts.resize(static_cast<std::size_t>(n));
+    }
+    std::for_each_n(counts.begin(), n, [](std::int64_t& count) { ++count; });
+}
+
+void add(VerifyCounts& sum, const VerifyCounts& more) {
+    sum.exact += more.exact;
+    sum.prob_accept += more.prob_accept;
+    sum.reject += more.reject;
+    sum.no_prob += more.no_prob;
+    sum.bonus += more.bonus;
+}
+
+bool names_type(const std::string& list, const std::string& type) {
+    std::size_t begin = 0;
+    while (begin <= list.size()) {
+        const std::size_t end = std::min(list.find(',', begin), list.size());
+        if (list.compare(begin, end - begin, type) == 0) {
+            return true;
+        }
+        begin = end + 1;
+    }
+    return false;
+}
+
+}  // namespace
+
+Speculator::Speculator(DecodeState& state)
+    : state_(state),
+      route_(rollback_route(state.facts())),
+      asked_mode_(verify_mode_of(state.params.speculation.verify)),
+      control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
+               [&state](const std::string& line) { state.log(log_debug, line); }),
+      totals_before_(state.metrics.totals.speculation),
+      known_(state.slots.size()) {
+    load_drafters();
+    for (Slot& slot : state_.slots) {
+        slot.last_view.speculation.types = facts_.types;
+        slot.last_view.speculation.fallback_reason = facts_.fallback_reason;
+    }
+}
+
+void Speculator::load_drafters() {
+    const SpeculationParams& params = state_.params.speculation;
+    for (const std::string& name : params.types) {
+        const std::optional<DraftType> type = draft_type_of(name);
+        const bool is_known = std::ranges::find(facts_.types, name) != facts_.types.end();
+        if (is_known) {
+            continue;
+        }
+        std::string reason;
+        std::unique_ptr<Drafter> drafter;
+        if (!type.has_value()) {
+            reason = "type-not-built";
+        } else if (!state_.facts().has_memory) {
+            reason = "memory-none";
+        } else if (route_ == RollbackRoute::none) {
+            reason = "no-rollback";
+        } else if (*type == DraftType::draft_simple) {
+            if (state_.model.draft_context == nullptr) {
+                reason =
+                    state_.model.draft_problem.empty() ? "draft-file-missing" : state_.model.draft_problem;
+            } else {
+                drafter = std::make_unique<DraftModel>(
+                    *state_.model.draft_context, *state_.model.draft_vocabulary,
+                    state_.model.vocabulary->size(), static_cast<std::int32_t>(state_.slots.size()));
+            }
+        } else {
+            drafter =
+                make_ngram_drafter(*type, params, static_cast<std::int32_t>(state_.slots.size()), reason);
+        }
+        if (drafter == nullptr) {
+            drop(name, reason);
+            continue;
+        }
+        if (const std::string warning = ngram_warning(*type, params); !warning.empty()) {
+            state_.log(log_warning, warning);
+        }
+        facts_.types.push_back(name);
+        runners_.push_back({.drafter = std::move(drafter), .name = name});
+    }
+    if (params.types.empty()) {
+        facts_.fallback_reason = "none-requested";
+    }
+}
+
+/// The first reason is told while something else still runs, the last one when nothing does (11 §3.4).
+void Speculator::drop(const std::string& type, const std::string& reason) {
+    state_.log(log_warning, "drafting by " + type + " does not run: " + reason);
+    facts_.dropped.push_back({.type = type, .reason = reason});
+    facts_.fallback_reason = runners_.empty() ? reason : facts_.dropped.front().reason;
+}
+
+void Speculator::draft(const std::vector<Slot*>& members) {
+    const Micros begun = now_us();
+    draft_us_ = accept_us_ = 0;
+    n_drafting_ = deepest_ = 0;
+    n_memory_tokens_ = 0;
+    is_probe_ = false;
+    std::vector<Slot*> open;
+    std::vector<SequenceId> generating;
+    for (Slot* slot : members) {
+        if (slot->state != SlotState::generating || !slot->request->output.has_value()) {
+            continue;
+        }
+        meet(*slot);
+        n_memory_tokens_ += slot->n_tokens();
+        slot->request->draft = {};
+        slot->request->verify_rows.clear();
+        const char* why_not = obstacle(*slot);
+        slot->request->speculation.idle_reason = why_not;
+        if (*why_not == '\0') {
+            open.push_back(slot);
+        }
+        generating.push_back(slot->id);
+    }
+    if (runners_.empty() || generating.empty()) {
+        return;
+    }
+    control_.start_cycle(generating, n_memory_tokens_);
+    is_probe_ = control_.is_baseline_probe();
+    for (Slot* slot : open) {
+        slot->request->speculation.idle_reason = is_probe_ ? idle::baseline_probe : idle::baseline;
+    }
+    if (!is_probe_) {
+        const auto n_generating = static_cast<std::int32_t>(generating.size());
+        for (Runner& runner : runners_) {
+            if (!open.empty()) {
+                ask(runner, open, n_generating);
+            }
+        }
+        drop_unusable();
+    }
+    draft_us_ = now_us() - begun;
+}
+
+/// Drafters hear of a new request, and of a list that was cut (11 §4.3).
+void Speculator::meet(Slot& slot) {
+    Known& known = known_[static_cast<std::size_t>(slot.id)];
+    const bool is_new = known.task != slot.request->task.id;
+    if (is_new) {
+        prepare(slot);
+    }
+    if (is_new || slot.n_tokens() < known.n_tokens) {
+        for (Runner& runner : runners_) {
+            runner.drafter->begin(slot.id, slot.record.tokens);
+        }
+    }
+    known.task = slot.request->task.id;
+    known.n_tokens = slot.n_tokens();
+}
+
+void Speculator::prepare(Slot& slot) {
+    Known& known = known_[static_cast<std::size_t>(slot.id)];
+    SlotRequest& request = *slot.request;
+    SpeculationReport& report = request.speculation;
+    report.fallback_reason = facts_.fallback_reason;
+    if (known.lora_key != slot.record.lora_key) {
+        control_.reset(slot.id);
+        known.lora_key = slot.record.lora_key;
+    }
+    // 10 §6.5: what was learnt of another text says nothing about this one.
+    const bool keeps = 2 * slot.n_prompt_cached >= static_cast<std::int32_t>(request.task.tokens.size());
+    for (const Runner& runner : runners_) {
+        if (!is_wanted(request.params->speculation, runner)) {
+            continue;
+        }
+        report.types.push_back(runner.name);
+        control_.begin(slot.id, runner.drafter->type(), setting_of(slot, runner), keeps);
+    }
+    const auto& asked = request.params->speculation.type;
+    if (report.types.empty() && asked.has_value()) {
+        const auto dropped = std::ranges::find(facts_.dropped, *asked, &DroppedType::type);
+        report.fallback_reason = *asked == "none"                  ? "none-requested"
+                                 : dropped != facts_.dropped.end() ? dropped->reason
+                                                                   : "type-not-built";
+    }
+    report.verify_mode = report.types.empty() ? "" : name_of(asked_mode_);
+}
+
+bool Speculator::is_wanted(const SpeculationRequest& request, const Runner& runner) const {
+    return !request.type.has_value() || names_type(*request.type, runner.name);
+}
+
+DepthSetting Speculator::setting_of(const Slot& slot, const Runner& runner) const {
+    const SpeculationParams& server = state_.params.speculation;
+    const SpeculationRequest& wanted = slot.request->params->speculation;
+    const bool is_model = is_model_drafter(runner.drafter->type());
+    return {.base = is_model ? std::min(wanted.n_max.value_or(server.n_max), runner.drafter->own_max())
+                             : runner.drafter->own_max(),
+            .n_min = is_model ? wanted.n_min.value_or(server.n_min) : runner.drafter->own_min(),
+            .p_min = is_model ? wanted.p_min.value_or(server.p_min) : 0.0F,
+            .temperature = slot.request->params->sampling.temperature,
+            .mode = std::string(name_of(asked_mode_)),
+            .adaptive = wanted.adaptive.value_or(server.depth.adaptive),
+            .controller = wanted.controller.value_or(server.depth.controller)};
+}
+
+/// Why the slot can't draft in this cycle, or nothing.
+const char* Speculator::obstacle(Slot& slot) {
+    SlotRequest& request = *slot.request;
+    if (request.speculation.types.empty()) {
+        return idle::off;
+    }
+    request.speculation.suppressed = request.tool_markers.is_suppressing();
+    if (request.speculation.suppressed) {
+        return idle::tool_marker;
+    }
+    if (request.sampler->blocks_speculation(state_.params.speculation.grammar_blocks)) {
+        return idle::blocked_sampler;
+    }
+    return "";
+}
+
+std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min,
+                                  std::int32_t n_reserved, std::int32_t n_others) const {
+    const SlotRequest& request = *slot.request;
+    const ContextFacts& facts = state_.facts();
+    DraftRoom room{.n_ctx = facts.n_ctx_slot,
+                   .n_tokens = slot.n_tokens(),
+                   .remaining = std::nullopt,
+                   .n_batch = facts.n_batch,
+                   .n_ubatch = facts.n_ubatch,
+                   .n_rs_seq = std::nullopt,
+                   .batch_rows_left = facts.n_batch - n_reserved,
+                   .n_unplaced = n_others};
+    if (request.limit >= 0) {
+        room.remaining = request.limit - request.output->n_decoded();
+    }
+    return draft_limit(cap, n_min, room);
+}
+
+/// One drafter, for all slots that have no draft yet (11 §3.3).
+void Speculator::ask(Runner& runner, std::vector<Slot*>& open, std::int32_t n_generating) {
+    std::vector<DraftRequest> requests;
+    std::vector<Slot*> asked;
+    std::int32_t n_reserved = 0;
+    for (Slot* slot : open) {
+        if (!is_wanted(slot->request->params->speculation, runner)) {
+            continue;
+        }
+        const DepthSetting setting = setting_of(*slot, runner);
+        const std::int32_t cap = control_.cap(slot->id, runner.drafter->type(), true);
+        const std::int32_t n_others = n_generating - static_cast<std::int32_t>(asked.size()) - 1;
+        const std::int32_t limit = room_for(*slot, cap, setting.n_min, n_reserved, n_others);
+        if (limit <= 0) {
+            if (cap > 0) {
+                slot->request->speculation.idle_reason = idle::no_room;
+            }
+            continue;
+        }
+        n_reserved += limit + 1;
+        requests.push_back(request_of(*slot, runner, limit));
+        asked.push_back(slot);
+    }
+    if (requests.empty()) {
+        return;
+    }
+    std::vector<Draft> drafts = runner.drafter->draft(requests);
+    for (std::size_t i = 0; i < asked.size() && i < drafts.size(); ++i) {
+        if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
+            std::erase(open, asked[i]);
+        }
+    }
+}
+
+DraftRequest Speculator::request_of(Slot& slot, const Runner& runner, std::int32_t limit) const {
+    SlotRequest& request = *slot.request;
+    const DepthSetting setting = setting_of(slot, runner);
+    const float wanted = state_.params.speculation.draft_temperature;
+    const bool draws = asked_mode_ != VerifyMode::exact && request.sampler->has_distribution();
+    const float temperature = wanted >= 0.0F ? wanted : draws ? setting.temperature : 0.0F;
+    return {.slot = slot.id,
+            .tokens = slot.record.tokens,
+            .pending = request.pending,
+            .limit = limit,
+            .n_min = setting.n_min,
+            .p_min = setting.p_min,
+            .temperature = draws ? temperature : 0.0F,
+            .seed = static_cast<std::uint64_t>(request.sampler->draw() * seed_range)};
+}
+
+bool Speculator::take(Slot& slot, const Runner& runner, Draft draft, const DraftRequest& asked) {
+    SpeculationReport& report = slot.request->speculation;
+    draft.cut(asked.limit);
+    if (draft.empty() || draft.size() < asked.n_min) {
+        report.idle_reason = draft.empty() ? idle::empty_draft : idle::below_n_min;
+        return false;
+    }
+    if (!save_for_rollback(state_, slot, route_)) {
+        report.idle_reason = idle::off;
+        return false;
+    }
+    report.idle_reason.clear();
+    report.active_type = runner.name;
+    ++n_drafting_;
+    deepest_ = std::max(deepest_, draft.size());
+    cycle_type_ = runner.drafter->type();
+    slot.request->draft = std::move(draft);
+    return true;
+}
+
+void Speculator::drop_unusable() {
+    for (auto runner = runners_.begin(); runner != runners_.end();) {
+        if (runner->drafter->is_usable()) {
+            ++runner;
+            continue;
+        }
+        const std::string name = runner->name;
+        const std::string reason = runner->drafter->reason();
+        runner = runners_.erase(runner);
+        std::erase(facts_.types, name);
+        drop(name, reason);
+    }
+}
+
+void Speculator::verify(Slot& slot) {
+    const Micros begun = now_us();
+    SlotRequest& request = *slot.request;
+    const Draft draft = std::exchange(request.draft, {});
+    const std::vector<std::int32_t> rows = std::exchange(request.verify_rows, {});
+    unsettled_.push_back({.slot = slot.id, .task = request.task.id, .n_in_memory = slot.n_tokens()});
+    // The list is that of plain decoding at each token, so that whoever looks at it need not know of drafts.
+    slot.record.tokens.resize(slot.record.tokens.size() - draft.tokens.size());
+    bool is_first = true;
+    const VerifyInput input{
+        .draft = draft,
+        .mode = mode_for(asked_mode_, draft, *request.sampler),
+        .temperature = request.params->sampling.temperature,
+        .grammar_blocks = state_.params.speculation.grammar_blocks,
+        .logits =
+            [&](std::int32_t row) { return state_.context().logits(rows[static_cast<std::size_t>(row)]); },
+        .emit =
+            [&](Token token, std::span<const float> logits) {
+                if (!std::exchange(is_first, false)) {
+                    slot.record.tokens.push_back(request.pending);
+                }
+                return emit(slot, token, logits);
+            }};
+    try {
+        count(slot, draft, input.mode, paddock::verify(*request.sampler, input));
+    } catch (const std::exception& problem) {
+        unsettled_.pop_back();
+        fail_choice(state_, slot, problem);
+        state_.clear(slot);
+    }
+    accept_us_ += now_us() - begun;
+}
+
+void Speculator::settle() {
+    const Micros begun = now_us();
+    for (const Unsettled& one : std::exchange(unsettled_, {})) {
+        Slot& slot = state_.slots[static_cast<std::size_t>(one.slot)];
+        if (slot.request == nullptr || slot.request->task.id != one.task) {
+            continue;
+        }
+        roll_back(state_, slot, route_, one.n_in_memory);
+        if (slot.request == nullptr) {
+            continue;
+        }
+        describe(slot);
+        if (slot.request->output->ended()) {
+            control_.end(slot.id);
+            finish(state_, slot);
+        }
+    }
+    accept_us_ += now_us() - begun;
+}
+
+bool Speculator::emit(Slot& slot, Token token, std::span<const float> logits) {
+    const GenerationParams& params = *slot.request->params;
+    std::optional<TokenRecord> record;
+    if (params.n_probs > 0) {
+        record = slot.request->sampler->record(logits, token, params.n_probs, params.post_sampling_probs);
+    }
+    return emit_token(state_, slot, token, std::move(record));
+}
+
+void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified) {
+    SpeculationReport& report = slot.request->speculation;
+    SpeculationTotals& totals = state_.metrics.totals.speculation;
+    report.verify_mode = name_of(mode);
+    ++report.drafts;
+    ++totals.drafts;
+    report.drafted += draft.size();
+    totals.drafted += draft.size();
+    report.accepted += verified.n_accepted;
+    totals.accepted += verified.n_accepted;
+    add_position_counts(report.drafted_by_position, verified.n_covered);
+    add_position_counts(totals.drafted_by_position, verified.n_covered);
+    add_position_counts(report.accepted_by_position, verified.n_accepted);
+    add_position_counts(totals.accepted_by_position, verified.n_accepted);
+    report.accepted_by_position.resize(report.drafted_by_position.size());
+    totals.accepted_by_position.resize(totals.drafted_by_position.size());
+    add(report.verify_counts, verified.counts);
+    add(totals.verify_counts, verified.counts);
+    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
+                         verified.n_covered);
+    for (Runner& runner : runners_) {
+        runner.drafter->accepted(slot.id, draft.size(), verified.n_accepted,
+                                 runner.drafter->type() == draft.type);
+    }
+}
+
+/// What the controller knows now (11 §21.1).
+void Speculator::describe(Slot& slot) {
+    SpeculationReport& report = slot.request->speculation;
+    const auto runner = std::ranges::find_if(runners_, [&](const Runner& candidate) {
+        return report.active_type == "none" ? is_wanted(slot.request->params->speculation, candidate)
+                                            : candidate.name == report.active_type;
+    });
+    if (runner == runners_.end() || report.types.empty()) {
+        return;
+    }
+    const DepthSetting setting = setting_of(slot, *runner);
+    const DepthControl::View view = control_.view(slot.id, runner->drafter->type());
+    report.adaptive = setting.adaptive;
+    report.controller = setting.controller;
+    report.depth = view.depth;
+    report.depth_base = view.base;
+    report.depth_state = view.state;
+    report.fringe = view.fringe;
+    report.score = view.score;
+    report.gain = view.gain;
+}
+
+void Speculator::end_cycle(const CycleWork& work) {
+    if (runners_.empty()) {
+        return;
+    }
+    SpeculationTotals& totals = state_.metrics.totals.speculation;
+    const double draft_ms = static_cast<double>(draft_us_) / us_per_ms;
+    const double decode_ms = static_cast<double>(work.decode_us) / us_per_ms;
+    const double accept_ms = static_cast<double>(accept_us_) / us_per_ms;
+    const double total_ms = static_cast<double>(work.total_us) / us_per_ms;
+    totals.phase_ms[0] += draft_ms;
+    totals.phase_ms[1] += decode_ms;
+    totals.phase_ms[2] += accept_ms;
+    totals.phase_ms[3] += std::max(0.0, total_ms - draft_ms - decode_ms - accept_ms);
+    control_.end_cycle({.is_pure = work.is_pure,
+                        .rows = work.n_rows,
+                        .model_ms = total_ms - draft_ms,
+                        .draft_ms = draft_ms,
+                        .n_drafting = n_drafting_,
+                        .deepest = deepest_,
+                        .type = cycle_type_,
+                        .n_memory_tokens = n_memory_tokens_});
+    for (std::size_t controller = 0; controller < totals.controller_changes.size(); ++controller) {
+        for (std::size_t kind = 0; kind < totals.controller_changes[controller].size(); ++kind) {
+            totals.controller_changes[controller][kind] =
+                totals_before_.controller_changes[controller][kind] + control_.changes()[controller][kind];
+        }
+    }
+    totals.baseline_probes = totals_before_.baseline_probes + control_.n_baseline_probes();
+    for (Slot& slot : state_.slots) {
+        if (slot.state == SlotState::generating && slot.request != nullptr) {
+            describe(slot);
+        }
+    }
+}
+
+}  // namespace paddock

@@ -1,0 +1,103 @@
+// Drafting within the cycle of the scheduler: who drafts how much, and what of it stands (11 §3-4, §8-10).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/decode_state.h"
+#include "core/speculation/depth_control.h"
+#include "core/speculation/drafter.h"
+#include "core/speculation/report.h"
+#include "core/speculation/rollback.h"
+#include "core/speculation/verification.h"
+
+namespace paddock {
+
+/// How long the parts of a cycle took, and what it consisted of.
+struct CycleWork {
+    Micros total_us = 0;
+    Micros decode_us = 0;
+    std::int32_t n_rows = 0;
+    /// Rows of generating slots only, decoded at once and without trouble.
+    bool is_pure = false;
+};
+
+/// Used by the decode thread, apart from what it tells at its making.
+class Speculator {
+  public:
+    explicit Speculator(DecodeState& state);
+
+    const SpeculationFacts& facts() const { return facts_; }
+
+    /// Leaves a draft, or none, with each generating slot of `members`.
+    void draft(const std::vector<Slot*>& members);
+    /// False in a cycle that measures how fast the model is without drafts (11 §17.5).
+    bool wants_prompts() const { return !is_probe_; }
+    /// Takes the rows of a slot's draft, `slot.request->verify_rows`. `settle` has to follow.
+    void verify(Slot& slot);
+    /// Memory of the slots that were verified becomes what their lists say, and requests that have ended are
+    /// released. Once nobody needs the rows of the window any more: it may decode.
+    void settle();
+    /// The rows of a cycle are done.
+    void end_cycle(const CycleWork& work);
+
+  private:
+    struct Runner {
+        std::unique_ptr<Drafter> drafter;
+        std::string name;
+    };
+    /// What a slot's drafters know it by.
+    struct Known {
+        TaskId task = -1;
+        std::int32_t n_tokens = 0;
+        LoraKey lora_key;
+    };
+    /// A slot whose memory holds the rows of a draft.
+    struct Unsettled {
+        SequenceId slot = 0;
+        TaskId task = -1;
+        std::int32_t n_in_memory = 0;
+    };
+
+    void load_drafters();
+    void drop(const std::string& type, const std::string& reason);
+    void meet(Slot& slot);
+    void prepare(Slot& slot);
+    bool is_wanted(const SpeculationRequest& request, const Runner& runner) const;
+    DepthSetting setting_of(const Slot& slot, const Runner& runner) const;
+    const char* obstacle(Slot& slot);
+    std::int32_t room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min, std::int32_t n_reserved,
+                          std::int32_t n_others) const;
+    void ask(Runner& runner, std::vector<Slot*>& open, std::int32_t n_generating);
+    DraftRequest request_of(Slot& slot, const Runner& runner, std::int32_t limit) const;
+    bool take(Slot& slot, const Runner& runner, Draft draft, const DraftRequest& asked);
+    void drop_unusable();
+    bool emit(Slot& slot, Token token, std::span<const float> logits);
+    void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);
+    void describe(Slot& slot);
+
+    DecodeState& state_;
+    RollbackRoute route_;
+    VerifyMode asked_mode_;
+    SpeculationFacts facts_;
+    std::vector<Runner> runners_;
+    DepthControl control_;
+    /// Counts outlive sleep, a controller does not.
+    SpeculationTotals totals_before_;
+    std::vector<Known> known_;
+
+    // Of the cycle.
+    std::vector<Unsettled> unsettled_;
+    bool is_probe_ = false;
+    Micros draft_us_ = 0;
+    Micros accept_us_ = 0;
+    std::int32_t n_drafting_ = 0;
+    std::int32_t deepest_ = 0;
+    std::int64_t n_memory_tokens_ = 0;
+    DraftType cycle_type_ = DraftType::draft_simple;
+};
+
+}  // namespace paddock

@@ -1,0 +1,18 @@
+// Loads the separate drafter by libllama (11 §5.1-5.2).
+#pragma once
+
+#include <functional>
+
+#include "core/model_host.h"
+
+namespace paddock {
+
+/// Names of devices and of cache types, before any file is read. Throws LoadError `params`.
+void check_drafter_names(const EngineParams& params);
+
+/// Adds the drafter, when `params` asks for one, to a target that is complete but for it; or the reason why
+/// it does not run, with a warning. `params` are those that the target was loaded with. Throws LoadError
+/// `cancelled`, and with that reason when speculation is strict.
+void load_drafter(const EngineParams& params, const std::function<bool()>& is_cancelled, Loaded& loaded);
+
+}  // namespace paddock

@@ -1,0 +1,93 @@
+// A clock and a drafter that follow fixed laws, to see how near adaptive depth comes to the best fixed one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "core/speculation/depth_control.h"
+
+namespace paddock {
+
+struct SimulatedMachine {
+    bool is_dear = false;
+
+    double cycle_ms(std::int32_t rows) const {
+        return is_dear ? 20.0 + 9.0 * rows : 10.0 + 0.4 * std::min(rows, 8) + 0.9 * std::max(0, rows - 8);
+    }
+    double draft_ms(std::int32_t depth) const { return (is_dear ? 5.0 : 1.0) * depth; }
+};
+
+struct Simulation {
+    SimulatedMachine machine;
+    std::int32_t n_slots = 1;
+    double acceptance = 0.5;  // of each token when those before it were accepted
+    std::int32_t base = 3;
+    double noise = 0.0;  // standard deviation of a time, as a share of it
+    std::int32_t n_cycles = 2000;
+
+    /// Tokens that a slot gives in a cycle.
+    double expected(std::int32_t depth) const {
+        double sum = 1.0;
+        double chance = 1.0;
+        for (std::int32_t i = 0; i < depth; ++i) {
+            chance *= acceptance;
+            sum += chance;
+        }
+        return sum;
+    }
+    /// Tokens a millisecond with one depth throughout.
+    double fixed(std::int32_t depth) const {
+        return n_slots * expected(depth) /
+               (machine.cycle_ms(n_slots * (1 + depth)) + machine.draft_ms(depth));
+    }
+    double best_fixed() const {
+        double best = 0.0;
+        for (std::int32_t depth = 0; depth <= base; ++depth) {
+            best = std::max(best, fixed(depth));
+        }
+        return best;
+    }
+    /// Tokens a millisecond under the controller.
+    double adaptive(const DepthParams& params, std::uint32_t seed) const {
+        constexpr DraftType type = DraftType::draft_simple;
+        DepthControl control(params, n_slots);
+        std::mt19937 random(seed);
+        std::normal_distribution<double> normal;
+        std::uniform_real_distribution<double> uniform;
+        std::vector<SequenceId> ids;
+        for (SequenceId id = 0; id < n_slots; ++id) {
+            ids.push_back(id);
+            control.begin(id, type, {base, 0, 0.0F, 0.0F, "rejection", true, "profit"}, false);
+        }
+        double tokens = 0.0;
+        double ms = 0.0;
+        for (std::int32_t i = 0; i < n_cycles; ++i) {
+            control.start_cycle(ids, 1000);
+            DepthControl::Cycle cycle{
+                .is_pure = true, .rows = n_slots, .type = type, .n_memory_tokens = 1000};
+            for (const SequenceId id : ids) {
+                const std::int32_t depth = control.is_baseline_probe() ? 0 : control.cap(id, type, true);
+                tokens += expected(depth);
+                std::int32_t accepted = 0;
+                while (accepted < depth && uniform(random) < acceptance) {
+                    ++accepted;
+                }
+                control.on_verified(id, type, depth, accepted, std::min(depth, accepted + 1), depth);
+                cycle.rows += depth;
+                cycle.n_drafting += depth > 0 ? 1 : 0;
+                cycle.deepest = std::max(cycle.deepest, depth);
+            }
+            const double model = machine.cycle_ms(cycle.rows);
+            const double draft = machine.draft_ms(cycle.deepest);
+            ms += model + draft;
+            cycle.model_ms = model * std::max(0.1, 1.0 + noise * normal(random));
+            cycle.draft_ms = draft * std::max(0.1, 1.0 + noise * normal(random));
+            control.end_cycle(cycle);
+        }
+        return tokens / ms;
+    }
+};
+
+}  // namespace paddock

@@ -1,0 +1,165 @@
+// Adaptive depth over cycles and requests (11 §8.1, §15.6, §17.5, §17.9-17.10, §22 vectors 6, 29, 30, 35).
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/speculation/depth_control.h"
+
+using namespace paddock;
+
+namespace {
+
+constexpr DraftType model = DraftType::draft_simple;
+
+DepthSetting setting(std::int32_t base = 3) { return {base, 0, 0.0F, 0.0F, "rejection", true, "profit"}; }
+
+struct Bench {
+    std::vector<SequenceId> ids;
+    DepthControl control;
+
+    explicit Bench(std::int32_t n_slots, const DepthParams& params = {}) : control(params, n_slots) {
+        for (SequenceId id = 0; id < n_slots; ++id) {
+            ids.push_back(id);
+            control.begin(id, model, setting(), false);
+        }
+    }
+    /// One cycle in which the first `share` tokens of a draft are right; the rows that it had.
+    std::int32_t cycle(std::int32_t n_right = 64) {
+        control.start_cycle(ids, 100);
+        DepthControl::Cycle cycle{.is_pure = true, .draft_ms = 0.0, .type = model, .n_memory_tokens = 100};
+        for (const SequenceId id : ids) {
+            const std::int32_t cap = control.is_baseline_probe() ? 0 : control.cap(id, model, true);
+            const std::int32_t accepted = std::min(cap, n_right);
+            control.on_verified(id, model, cap, accepted, std::min(cap, accepted + 1), cap);
+            cycle.rows += 1 + cap;
+            cycle.n_drafting += cap > 0 ? 1 : 0;
+            cycle.deepest = std::max(cycle.deepest, cap);
+        }
+        cycle.model_ms = 10.0 + cycle.rows;
+        cycle.draft_ms = cycle.deepest;
+        control.end_cycle(cycle);
+        return cycle.rows;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a look-ahead changes nothing") {
+    Bench bench(1);
+    bench.control.start_cycle(bench.ids, 100);
+    CHECK(bench.control.cap(0, model, false) == 0);
+    CHECK(bench.control.cap(0, model, false) == 0);
+    CHECK(std::string(bench.control.view(0, model).state) == "unset");
+    CHECK(bench.control.cap(0, model, true) == 0);
+    CHECK(std::string(bench.control.view(0, model).state) == "warmup");
+}
+
+TEST_CASE("two slots from the start draft once the baseline is known") {
+    Bench bench(2);
+    for (int i = 0; i < DepthParams().min_samples; ++i) {
+        CHECK(bench.cycle() == 2);
+    }
+    CHECK(bench.cycle() == 8);
+}
+
+TEST_CASE("good drafts keep drafting on, bad ones turn it off") {
+    Bench good(1);
+    Bench bad(1);
+    for (int i = 0; i < 60; ++i) {
+        good.cycle(64);
+        bad.cycle(0);
+    }
+    CHECK(good.control.view(0, model).depth == 3);
+    CHECK(good.control.view(0, model).gain > 0.5);
+    CHECK(bad.control.view(0, model).depth == 0);
+    CHECK(good.control.changes()[0][3] == 1);
+}
+
+TEST_CASE("a cycle without drafts renews the baseline at its interval") {
+    DepthParams params;
+    params.baseline_interval = 32;
+    Bench bench(2, params);
+    int n_probes = 0;
+    for (int i = 0; i < 200; ++i) {
+        const std::int32_t rows = bench.cycle();
+        n_probes += bench.control.is_baseline_probe() ? 1 : 0;
+        CHECK((!bench.control.is_baseline_probe() || rows == 2));
+    }
+    CHECK(n_probes >= 5);
+    CHECK(n_probes <= 7);
+    CHECK(bench.control.n_baseline_probes() == n_probes);
+}
+
+TEST_CASE("what was learnt stays for a like request only") {
+    Bench bench(1);
+    for (int i = 0; i < 60; ++i) {
+        bench.cycle();
+    }
+    bench.control.end(0);
+    bench.control.begin(0, model, setting(), true);
+    CHECK(bench.control.view(0, model).depth == 3);
+    bench.control.begin(0, model, setting(2), true);
+    CHECK(std::string(bench.control.view(0, model).state) == "unset");
+}
+
+TEST_CASE("a slot that is forgotten starts anew") {
+    Bench bench(1);
+    for (int i = 0; i < 60; ++i) {
+        bench.cycle();
+    }
+    bench.control.reset(0);
+    CHECK(std::string(bench.control.view(0, model).state) == "unset");
+}
+
+TEST_CASE("without adaptive depth the base holds") {
+    DepthControl control({}, 1);
+    DepthSetting fixed = setting(7);
+    fixed.adaptive = false;
+    control.begin(0, model, fixed, false);
+    control.start_cycle(std::vector<SequenceId>{0}, 0);
+    CHECK(control.cap(0, model, true) == 7);
+}
+
+TEST_CASE("a depth below the shortest draft is none") {
+    DepthControl control({}, 1);
+    control.begin(0, DraftType::ngram_mod, {16, 48, 0.0F, 0.0F, "exact", false, "profit"}, false);
+    control.start_cycle(std::vector<SequenceId>{0}, 0);
+    CHECK(control.cap(0, DraftType::ngram_mod, true) == 0);
+}
+
+TEST_CASE("an off slot probes again when the text has become easy, and comes on") {
+    Bench bench(1);
+    for (int i = 0; i < 60; ++i) {
+        bench.cycle(0);
+    }
+    for (int i = 0; i < 400; ++i) {
+        bench.cycle(64);
+    }
+    CHECK(bench.control.view(0, model).depth == 3);
+}
+
+TEST_CASE("an n-gram drafter without drafts stays in warm-up and holds up nobody") {
+    Bench bench(1);
+    bench.control.begin(0, DraftType::ngram_simple, setting(48), false);
+    for (int i = 0; i < 60; ++i) {
+        bench.control.start_cycle(bench.ids, 100);
+        bench.control.cap(0, DraftType::ngram_simple, true);
+        bench.control.end_cycle(
+            {.is_pure = true, .rows = 1, .model_ms = 10.0, .type = model, .n_memory_tokens = 100});
+    }
+    CHECK(std::string(bench.control.view(0, DraftType::ngram_simple).state) == "warmup");
+    for (int i = 0; i < 60; ++i) {
+        bench.cycle();
+    }
+    CHECK(bench.control.view(0, model).depth == 3);
+}
+
+TEST_CASE("slots that don't exist are left alone") {
+    Bench bench(1);
+    bench.control.begin(7, model, setting(), false);
+    bench.control.reset(-1);
+    bench.control.start_cycle(std::vector<SequenceId>{-1, 0, 9}, 0);
+    CHECK(bench.control.cap(9, model, true) == 0);
+    CHECK(bench.control.view(-1, model).depth == 0);
+}
