@@ -9,7 +9,8 @@ PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 # Tests of one file stay together, since they may share a server; more than four engines at once help nobody.
 SPREAD := -n auto --maxprocesses 4 --dist loadfile
 
-NATIVE_CODE := $(wildcard native/src/*/*.cpp native/src/*/*.h native/tests/*.cpp native/tests/*.h)
+NATIVE_CODE := $(wildcard native/src/*/*.cpp native/src/*/*.h native/src/core/speculation/*.cpp \
+    native/src/core/speculation/*.h native/tests/*.cpp native/tests/*.h)
 NATIVE_BUILD := $(wildcard native/pyproject.toml native/CMakeLists.txt native/*/*.cmake native/tools/* native/python/*/*)
 
 .DEFAULT_GOAL := help
@@ -60,7 +61,7 @@ build/core%build.ninja: native/CMakeLists.txt $(STAMP)test
 
 lint: $(STAMP)test $(STAMP)dev build/core/build.ninja
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_CODE)
-	@printf '%s\n' native/src/core/*.cpp | \
+	@printf '%s\n' native/src/core/*.cpp native/src/core/speculation/*.cpp | \
 	    xargs -P 2 -n 4 $(BIN)/clang-tidy -p build/core --quiet --warnings-as-errors='*' 2>/dev/null
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -78,6 +79,7 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.speculation_yield
 	@$(BIN)/python -m bench.native_speed
 	@$(BIN)/python -m bench.native_storm
+	@$(BIN)/python -m bench.native_speculation
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 
 # Four updates a second is what a page shows at most (01 §3); half of that keeps engines undisturbed.
 PERIOD_S = 0.5
+WORD = re.compile(r"[a-z0-9-]{1,40}")
+NOT_ASKED = "none-requested"
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,28 @@ def parse_slot(raw: Mapping[str, Any]) -> Slot:
         prompt_done=min(done, max(0, prompt - generated)),
         generated=generated,
         tokens_per_s=None,
-        draft=None,
+        draft=slot_draft(raw.get("speculation")),
         request_id=None,
         stale_s=0.0,
     )
+
+
+def slot_draft(told: Any) -> Mapping[str, Any] | None:
+    """What the native engine says of a slot's drafts (13 §5); none where nothing was asked for, and of
+    engines that do not tell."""
+    if not isinstance(told, Mapping):
+        return None
+    reason = _word(told.get("fallback_reason")) or _word(told.get("idle_reason"))
+    drafted = _count(told.get("drafted"))
+    if not told.get("types") and not drafted and reason in {None, NOT_ASKED}:
+        return None
+    return {
+        "depth": _count(told.get("depth")),
+        "drafted": drafted,
+        "accepted": min(drafted, _count(told.get("accepted"))),
+        "controller": _word(told.get("controller")),
+        "reason": reason,
+    }
 
 
 def _worth_a_look(instance: Instance) -> bool:
@@ -143,6 +164,11 @@ def _with_rate(slot: Slot, tokens_per_s: float) -> Slot:
 def _sum(rates: Iterable[float | None]) -> float | None:
     known = [rate for rate in rates if rate is not None]
     return round(sum(known), 2) if known else None
+
+
+def _word(value: Any) -> str | None:
+    """A name of the engine's, which is nobody's free text."""
+    return value if isinstance(value, str) and WORD.fullmatch(value) else None
 
 
 def _count(value: Any) -> int:

@@ -26,6 +26,11 @@ def test_the_head_counts_busy_slots() -> None:
     assert (rates.busy, rates.slots) == (2, 4)
 
 
+def test_a_slot_tells_how_far_it_drafts_and_why_not() -> None:
+    found = cell(samples.busy_slot(draft={"drafted": 9, "accepted": 0, "depth": 0, "reason": "baseline"}))
+    assert (found.depth, found.why_not) == (0, "baseline")
+
+
 @pytest.mark.parametrize(
     "draft",
     [None, {}, {"drafted": None}, {"drafted": "12"}, {"drafted": True}, {"depth": 3}],

@@ -15,6 +15,14 @@ from tests.support.paddock import RunningPaddock, start_paddock
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
+POLICY = """[engines.own]
+kind = "native"
+[speculation.adapts]
+mode = "ngram"
+controller = "fringe"
+ngram = { match = 4, min = 2, max = 8 }
+loop_guard = { mode = "stop" }
+"""
 SMALL = {"batch": {"logical": 64, "physical": 64}}
 
 
@@ -28,9 +36,7 @@ def managed(tmp_path_factory: pytest.TempPathFactory, smollm2: Path) -> Iterator
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "PADDOCK_STATE_DIR": str(folder / "state"),
     }
-    tables = '[engines.own]\nkind = "native"\n' + model_table(
-        "m", smollm2, engine="own", context=2048, **SMALL
-    )
+    tables = POLICY + model_table("m", smollm2, engine="own", context=2048, speculation="adapts", **SMALL)
     paddock = start_paddock(folder, tables, environment)
     paddock.wait_state("m", "ready")
     yield paddock
@@ -76,3 +82,14 @@ def test_a_reload_moves_to_a_new_process(managed: RunningPaddock) -> None:
     managed.wait_state("m", "ready")
     assert chat(managed, "m", max_tokens=4).status_code == httpx.codes.OK
     assert managed.model("m")["instances"][0]["pid"] != before
+
+
+def test_it_drafts_as_the_policy_says(managed: RunningPaddock) -> None:
+    shown = managed.model("m")["instances"][0]
+    line = psutil.Process(shown["pid"]).cmdline()
+    assert line[line.index("--spec-type") + 1] == "ngram-mod"
+    assert line[line.index("--spec-dm-controller") + 1] == "fringe"
+    assert line[line.index("--reasoning-loop-guard") + 1] == "stop"
+    content = "Repeat: " + "one two three four five six, " * 12
+    answer = chat(managed, "m", messages=[{"role": "user", "content": content}], max_tokens=64)
+    assert answer.status_code == httpx.codes.OK

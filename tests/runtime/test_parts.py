@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from framework.runtime.logs import LINE_LIMIT, LogBuffer, clean_line
 from framework.runtime.restarts import CrashHistory
-from framework.runtime.sampler import parse_slot
+from framework.runtime.sampler import parse_slot, slot_draft
 from framework.runtime.shielded import finish
 from framework.runtime.shop import StartLimit
 from framework.values.naming import LONGEST_BYTES, file_name
@@ -134,6 +135,32 @@ def test_slots_of_all_builds_are_read(
         done,
         generated,
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "draft"),
+    [
+        pytest.param(None, None, id="another-engine"),
+        pytest.param({"types": [], "fallback_reason": "none-requested"}, None, id="not-asked-for"),
+        pytest.param(
+            {"types": ["ngram-mod"], "depth": 4, "drafted": 20, "accepted": 15, "controller": "profit"},
+            {"depth": 4, "drafted": 20, "accepted": 15, "controller": "profit", "reason": None},
+            id="drafts",
+        ),
+        pytest.param(
+            {"types": [], "fallback_reason": "no-rollback", "drafted": 2, "accepted": 9},
+            {"depth": 0, "drafted": 2, "accepted": 2, "controller": None, "reason": "no-rollback"},
+            id="fell-back",
+        ),
+        pytest.param(
+            {"types": ["x"], "depth": "9", "controller": "<b>", "idle_reason": ["a"]},
+            {"depth": 0, "drafted": 0, "accepted": 0, "controller": None, "reason": None},
+            id="hostile",
+        ),
+    ],
+)
+def test_what_a_slot_drafts_is_read_from_the_native_engine(told: Any, draft: dict[str, Any] | None) -> None:
+    assert slot_draft(told) == draft
 
 
 async def test_a_raised_start_limit_admits_who_waits() -> None:

@@ -41,6 +41,9 @@ class SlotCell:
     drafted: int | None
     accepted: int | None
     acceptance: float | None
+    depth: int | None
+    why_not: str
+    """Why nothing is drafted, in the engine's word; empty: unknown, or it drafts."""
     stale_s: float | None
 
 
@@ -115,6 +118,8 @@ def _cell(element: str, slot: Slot, *, is_working: bool) -> SlotCell:
         drafted=drafted,
         accepted=accepted,
         acceptance=accepted / drafted if drafted and accepted is not None else None,
+        depth=_number(slot.draft, "depth"),
+        why_not=_text(slot.draft, "reason"),
         stale_s=float(slot.stale_s // STALE_STEP_S * STALE_STEP_S) if stale else None,
     )
 
@@ -126,3 +131,8 @@ def _step(part: int, whole: int) -> float:
 def _number(draft: Mapping[str, Any] | None, name: str) -> int | None:
     value = None if draft is None else draft.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(draft: Mapping[str, Any] | None, name: str) -> str:
+    value = None if draft is None else draft.get(name)
+    return value if isinstance(value, str) else ""

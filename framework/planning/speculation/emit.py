@@ -64,12 +64,13 @@ def ngram(inputs: SpecInputs, reason: Reason | None = None, notes: Notes = ()) -
     knobs = _ngram_knobs(inputs)
     if not knobs:
         notes = (*notes, reasons.ngram_knobs_missing(is_chain=False))
-    return SpecDecision(inputs.policy.mode, NGRAM, (TYPE_FLAG, NGRAM, *knobs), reason, notes)
+    argv = (TYPE_FLAG, NGRAM, *_ruled(inputs), *knobs)
+    return SpecDecision(inputs.policy.mode, NGRAM, argv, reason, notes)
 
 
 def ngram_simple(inputs: SpecInputs) -> SpecDecision:
     """Repeat earlier text, by the simple method."""
-    return SpecDecision(inputs.policy.mode, NGRAM_SIMPLE, (TYPE_FLAG, NGRAM_SIMPLE))
+    return SpecDecision(inputs.policy.mode, NGRAM_SIMPLE, (TYPE_FLAG, NGRAM_SIMPLE, *_ruled(inputs)))
 
 
 def without_drafter(inputs: SpecInputs, notes: Notes = ()) -> SpecDecision:
@@ -137,18 +138,21 @@ def _drafting(
         depth, notes = None, (*notes, reasons.depth_flag_missing())
     file = (caps.drafter_flag or USUAL_DRAFTER_FLAG, drafter) if drafter is not None else ()
     pair = (flag, str(depth)) if flag is not None and depth is not None else ()
-    ruled = controller_flags(policy, caps) if inputs.is_native else ()
     origin: DepthSource = "default" if policy.depth is None else "policy"
     return SpecDecision(
         policy.mode,
         resolved,
-        (*file, TYPE_FLAG, value, *pair, *ruled, *knobs),
+        (*file, TYPE_FLAG, value, *pair, *_ruled(inputs), *knobs),
         notes=notes,
         is_chained=bool(knobs),
         depth=depth,
         depth_source=None if depth is None else origin,
         drafter=drafter,
     )
+
+
+def _ruled(inputs: SpecInputs) -> tuple[str, ...]:
+    return controller_flags(inputs.policy, inputs.caps) if inputs.is_native else ()
 
 
 def _chain(inputs: SpecInputs) -> tuple[tuple[str, ...], Notes]:

@@ -43,7 +43,7 @@ def settings_not_built(policy: SpecPolicy, caps: Capabilities) -> list[str]:
 
 
 def controller_flags(policy: SpecPolicy, caps: Capabilities) -> tuple[str, ...]:
-    """How the depth of drafts is ruled, where a model drafts."""
+    """How the depth of drafts is ruled, whatever drafts."""
     if not caps.has(ADAPTIVE_FLAG):
         return ()
     is_fixed = policy.depth is not None and not policy.is_adaptive

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace paddock {
@@ -34,18 +35,43 @@ float temperature_of(const SamplingParams& params) {
     return params.temperature > 0.0F ? std::max(params.temperature, least_temperature) : params.temperature;
 }
 
+/// Newer releases of libllama also want the size of the vocabulary.
+template <typename Init>
+llama_sampler* penalties_by(Init init, const FilterContext& of) {
+    const SamplingParams& params = of.params;
+    if constexpr (std::is_invocable_v<Init, std::int32_t, std::int32_t, float, float, float>) {
+        return init(llama_vocab_n_tokens(of.vocab), params.repeat_last_n, params.repeat_penalty,
+                    params.frequency_penalty, params.presence_penalty);
+    } else {
+        return init(params.repeat_last_n, params.repeat_penalty, params.frequency_penalty,
+                    params.presence_penalty);
+    }
+}
+
 llama_sampler* make_penalties(const FilterContext& of) {
-    return llama_sampler_init_penalties(of.params.repeat_last_n, of.params.repeat_penalty,
-                                        of.params.frequency_penalty, of.params.presence_penalty);
+    return penalties_by(llama_sampler_init_penalties, of);
+}
+
+/// Older releases of libllama also want the length of a context, the other limit of how far the filter looks
+/// back: it gets one as long as the window.
+template <typename Init>
+llama_sampler* dry_by(Init init, const FilterContext& of, std::vector<const char*> breakers) {
+    const SamplingParams& params = of.params;
+    const std::int32_t window = params.dry_penalty_last_n;
+    if constexpr (std::is_invocable_v<Init, const llama_vocab*, float, float, std::int32_t, std::int32_t,
+                                      const char**, std::size_t>) {
+        return init(of.vocab, params.dry_multiplier, params.dry_base, params.dry_allowed_length, window,
+                    breakers.data(), breakers.size());
+    } else {
+        return init(of.vocab, window, params.dry_multiplier, params.dry_base, params.dry_allowed_length,
+                    window, breakers.data(), breakers.size());
+    }
 }
 
 llama_sampler* make_dry(const FilterContext& of) {
     std::vector<const char*> breakers;
     for (const std::string& breaker : of.params.dry_sequence_breakers) breakers.push_back(breaker.c_str());
-    // A context as long as the window: it is the other limit of how far the filter looks back.
-    return llama_sampler_init_dry(of.vocab, of.params.dry_penalty_last_n, of.params.dry_multiplier,
-                                  of.params.dry_base, of.params.dry_allowed_length,
-                                  of.params.dry_penalty_last_n, breakers.data(), breakers.size());
+    return dry_by(llama_sampler_init_dry, of, std::move(breakers));
 }
 
 bool is_off_penalties(const SamplingParams& params) {

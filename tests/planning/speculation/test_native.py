@@ -42,6 +42,13 @@ def test_the_native_engine_adapts_its_depth_unless_a_number_is_asked_for(
     assert told(decision) == (None, [])
 
 
+@pytest.mark.parametrize("controller", ["profit", "fringe"])
+def test_drafts_from_the_text_are_ruled_as_well(controller: str) -> None:
+    decision = decided("ngram", PLAIN, NATIVE, is_native=True, controller=controller)
+    ruled = ("--spec-dm-adaptive", "on", "--spec-dm-controller", controller)
+    assert decision.block[:6] == ("--spec-type", "ngram-mod", *ruled)
+
+
 def test_the_guard_works_without_drafting_as_well() -> None:
     decision = decided("off", PLAIN, NATIVE, is_native=True, loop_guard=GUARD)
     assert decision.block == ("--reasoning-loop-guard", "stop", "--reasoning-loop-window", "300")

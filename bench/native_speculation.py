@@ -1,0 +1,158 @@
+"""Adaptive depth of the native engine against fixed depths, on texts of several kinds, at 1, 4 and 8 slots.
+
+Run by `make bench`. All servers of a drafter are up and take turns, so that whatever else the machine does
+meets all; a figure is the median of its rounds. Depth 0 is the same server told not to draft. At temperature
+0 each answer is compared with the undrafted one: what differs is counted, as another batch width may settle
+a near tie another way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.truncated_model import truncate
+from tests.support.engine_pair import RunningServer, native_line, running_server
+from tools.fetch import GROUPS, ROOT, fetch
+
+ROUNDS, TOKENS = 3, 64
+DEPTHS = (1, 2, 4, 8, 16)
+SLOTS = (1, 4, 8)
+DRAFTER_LAYERS = 12
+ARGUMENTS = ("-c", "16384", "-np", "8", "-t", "2", "--cache-ram", "0")
+
+RECORDS = "".join(f'{{"id": {at}, "name": "bolt M{at % 7}", "stock": {at * 3 % 11}}}\n' for at in range(24))
+CODE = "".join(
+    f"def area_{name}(width: float, height: float) -> float:\n    return width * height * {at}\n\n"
+    for at, name in enumerate(("door", "wall", "roof", "floor", "gate", "shed"))
+)
+WORKLOADS: Mapping[str, str] = {
+    "copy and edit": f"Repeat the lines.\n{RECORDS}\nThe lines again:\n{RECORDS[:200]}",
+    "code": f"{CODE}def area_window(",
+    "prose": "The old mill stood by the river, and nobody in the village remembered who had built it. One",
+    "extract JSON": f"{RECORDS}\nNames and stock as JSON:\n[{{",
+    "hostile": " ".join(f"{at * 7919 % 997:x}{'xyzq'[at % 4]}" for at in range(150)),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A way to serve: the server that does it, and what its requests say."""
+
+    name: str
+    server: RunningServer
+    fields: Mapping[str, Any]
+
+
+def answers(setting: Setting, prompt: str, n_streams: int) -> tuple[float, list[list[int]]]:
+    """Tokens per second of all streams together, and the tokens of each."""
+    base = {"n_predict": TOKENS, "temperature": 0, "ignore_eos": True, "return_tokens": True, "seed": 1}
+
+    def one(lane: int) -> list[int]:
+        body = {**base, "prompt": f"{lane}\n{prompt}", "id_slot": lane, **setting.fields}
+        answer = setting.server.post("/completion", body)
+        answer.raise_for_status()
+        tokens: list[int] = answer.json()["tokens"]
+        return tokens
+
+    with ThreadPoolExecutor(n_streams) as pool:
+        begun = time.monotonic()
+        found = list(pool.map(one, range(n_streams)))
+        elapsed_s = time.monotonic() - begun
+    return sum(map(len, found)) / elapsed_s, found
+
+
+@contextlib.contextmanager
+def model_settings(model: Path, folder: Path) -> Iterator[list[Setting]]:
+    """A drafter of the model's first layers: one server, whose requests name the depth."""
+    drafter = folder / "drafter.gguf"
+    truncate(model, drafter, DRAFTER_LAYERS)
+    flags = ("--spec-type", "draft-simple", "--spec-draft-model", str(drafter), "--spec-draft-n-max", "16")
+    with running_server(native_line(), model, folder / "draft-simple", *ARGUMENTS, *flags) as server:
+        fixed = [
+            Setting(str(depth), server, {"speculative": {"n_max": depth, "adaptive": False}})
+            for depth in DEPTHS
+        ]
+        none = Setting("0", server, {"speculative": {"type": "none"}})
+        yield [none, *fixed, Setting("adaptive", server, {})]
+
+
+@contextlib.contextmanager
+def text_settings(model: Path, folder: Path) -> Iterator[list[Setting]]:
+    """Look-up in the text itself: its depth is a flag, so that each takes a server."""
+    with contextlib.ExitStack() as stack:
+
+        def server(depth: int, adaptive: str) -> RunningServer:
+            lengths = ("--spec-ngram-simple-size-n", "3", "--spec-ngram-simple-size-m", str(depth))
+            flags = ("--spec-type", "ngram-simple", *lengths, "--spec-dm-adaptive", adaptive)
+            log = folder / f"text-{depth}-{adaptive}"
+            return stack.enter_context(running_server(native_line(), model, log, *ARGUMENTS, *flags))
+
+        adaptive = server(max(DEPTHS), "on")
+        fixed = [Setting(str(depth), server(depth, "off"), {}) for depth in DEPTHS]
+        yield [
+            Setting("0", adaptive, {"speculative": {"type": "none"}}),
+            *fixed,
+            Setting("adaptive", adaptive, {}),
+        ]
+
+
+def row(settings: Sequence[Setting], prompt: str, n_streams: int) -> list[str]:
+    """Speeds of each setting, ratios of the adaptive one, and answers that differ from the undrafted ones."""
+    speeds: dict[str, list[float]] = {setting.name: [] for setting in settings}
+    plain: list[list[int]] = []
+    n_other = 0
+    for _ in range(ROUNDS):
+        for setting in settings:
+            speed, tokens = answers(setting, prompt, n_streams)
+            speeds[setting.name].append(speed)
+            plain = plain or tokens
+            n_other += sum(a != b for a, b in zip(tokens, plain, strict=True))
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    adaptive = medians["adaptive"]
+    best = max(speed for name, speed in medians.items() if name != "adaptive")
+    ratios = [f"{adaptive / best:.2f}", f"{adaptive / medians['0']:.2f}"]
+    return [*(f"{speed:.0f}" for speed in medians.values()), *ratios, str(n_other)]
+
+
+def main(kinds: Sequence[str]) -> None:
+    """Print a table for each drafter."""
+    console = Console(width=150)
+    fetch(GROUPS["model"])
+    model = ROOT / GROUPS["model"][0].target
+    for kind, makers in {"text": text_settings, "model": model_settings}.items():
+        if kinds and kind not in kinds:
+            continue
+        table = Table(title=f"drafts by {kind}: tokens/s by depth", title_justify="left")
+        columns = (
+            "text",
+            "slots",
+            "0",
+            *map(str, DEPTHS),
+            "adaptive",
+            "of best",
+            "of depth 0",
+            "other texts",
+        )
+        for column in columns:
+            table.add_column(column, justify="left" if column == "text" else "right")
+        with tempfile.TemporaryDirectory() as folder, makers(model, Path(folder)) as settings:
+            for name, prompt in WORKLOADS.items():
+                for n_streams in SLOTS:
+                    table.add_row(name, str(n_streams), *row(settings, prompt, n_streams))
+        console.print(table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
