@@ -53,6 +53,8 @@ struct SlotRequest {
     std::vector<std::byte> saved_state;
     std::int32_t n_saved_tokens = 0;
 
+    bool has_ended() const { return output.has_value() && output->ended(); }
+
     Micros prompt_start = 0;
     Micros generation_start = 0;
     Micros prompt_us = 0;

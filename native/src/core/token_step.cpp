@@ -104,13 +104,13 @@ LoopAction answer_loop(DecodeState& state, Slot& slot, TextRegion region, std::i
 }
 
 /// Whether the token, which the output doesn't have yet, completes a loop that ends the request.
-bool ends_in_loop(DecodeState& state, Slot& slot, Token token, TextRegion region) {
+bool ends_in_loop(DecodeState& state, Slot& slot, const TextOutput& output, Token token, TextRegion region) {
     LoopGuard& guard = slot.request->loop_guard;
     const std::optional<Loop> loop = guard.take(token, region);
     if (!loop.has_value()) {
         return false;
     }
-    const std::int32_t n_decoded = slot.request->output->n_decoded() + 1;
+    const std::int32_t n_decoded = output.n_decoded() + 1;
     const LoopAction action = answer_loop(state, slot, region, n_decoded);
     guard.act(*loop, action);
     state.metrics.on_loop(action, region);
@@ -124,29 +124,25 @@ bool ends_in_loop(DecodeState& state, Slot& slot, Token token, TextRegion region
 }
 
 /// Suspends drafting where a tool call comes as raw text (11 §20).
-void watch_markers(DecodeState& state, Slot& slot, std::size_t n_sent) {
+void watch_markers(DecodeState& state, Slot& slot, const TextOutput& output, std::size_t n_sent) {
     SlotRequest& request = *slot.request;
     const SamplingParams& sampling = request.params->sampling;
     const bool watches = sampling.grammar_lazy && !sampling.grammar_triggers.empty();
     // What blocks drafting under the strict policy alone is the grammar.
     const bool grammar_active =
         request.sampler->blocks_speculation(true) && !request.sampler->blocks_speculation(false);
-    if (!request.tool_markers.feed(request.output->text(), n_sent, watches, grammar_active)) {
+    if (!request.tool_markers.feed(output.text(), n_sent, watches, grammar_active)) {
         return;
     }
     ++state.metrics.totals.speculation.suppressions;
     state.log(log_warning, "slot " + std::to_string(slot.id) + ": a raw tool call in " +
                                (request.sampler->in_reasoning() ? "reasoning" : "visible text") +
-                               ", drafting is suspended" + counts_of(request, request.output->n_decoded()));
+                               ", drafting is suspended" + counts_of(request, output.n_decoded()));
 }
 
 /// One more token of a generating slot.
 void take_token(DecodeState& state, Slot& slot) {
     SlotRequest& request = *slot.request;
-    // Only a request that generates text comes here, and each of those has it.
-    if (!request.output.has_value()) {
-        return;
-    }
     const GenerationParams& params = *request.params;
     const auto logits = state.context().logits(slot.window_row);
     const Token token = request.sampler->sample(logits);
@@ -209,6 +205,10 @@ void fail_choice(DecodeState& state, Slot& slot, const std::exception& problem) 
 
 bool emit_token(DecodeState& state, Slot& slot, Token token, std::optional<TokenRecord> record) {
     SlotRequest& request = *slot.request;
+    // Only a request that generates text comes here, and each of those has it.
+    if (!request.output.has_value()) {
+        return false;
+    }
     TextOutput& output = *request.output;
     const Vocabulary& vocabulary = *state.model.vocabulary;
     request.pending = token;
@@ -223,10 +223,10 @@ bool emit_token(DecodeState& state, Slot& slot, Token token, std::optional<Token
          .record = std::move(record),
          .is_end = is_end,
          .context_full = !state.params.context_shift && slot.n_tokens() + 1 >= state.facts().n_ctx_slot,
-         .completes_loop = ends_in_loop(state, slot, token, region)},
+         .completes_loop = ends_in_loop(state, slot, output, token, region)},
         now_us(), request.generation_start);
     if (!output.ended()) {
-        watch_markers(state, slot, n_sent);
+        watch_markers(state, slot, output, n_sent);
     }
     send_partial(state, slot, std::move(emission));
     return !output.ended();

@@ -18,7 +18,7 @@ class NgramCounts {
     static constexpr Node root = 0;
     static constexpr std::size_t max_size = 4;
     /// Larger counts stay at this. `100 * count * count` fits into 63 bits.
-    static constexpr std::int32_t max_count = 1 << 28;
+    static constexpr std::int32_t max_count = 268'435'456;
 
     NgramCounts() { clear(); }
 

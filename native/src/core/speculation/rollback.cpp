@@ -77,7 +77,7 @@ bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route) {
 void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_in_memory) {
     RollbackCounts& own = slot.request->speculation.rollbacks;
     RollbackCounts& all = state.metrics.totals.speculation.rollbacks;
-    const bool goes_on = slot.request->output.has_value() && !slot.request->output->ended();
+    const bool goes_on = !slot.request->has_ended();
     if (slot.n_tokens() == n_in_memory) {
         ++own.none;
         ++all.none;

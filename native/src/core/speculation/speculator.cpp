@@ -5,9 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "core/speculation/draft_counts.h"
 #include "core/speculation/draft_limit.h"
-#include "core/speculation/draft_model.h"
-#include "core/speculation/ngram_drafters.h"
 #include "core/token_step.h"
 
 namespace paddock {
@@ -29,21 +28,6 @@ constexpr const char* below_n_min = "below-n-min";
 constexpr const char* baseline = "baseline";
 }  // namespace idle
 
-void add_position_counts(std::vector<std::int64_t>& counts, std::int32_t n) {
-    if (counts.size() < static_cast<std::size_t>(n)) {
-        counts.resize(static_cast<std::size_t>(n));
-    }
-    std::for_each_n(counts.begin(), n, [](std::int64_t& count) { ++count; });
-}
-
-void add(VerifyCounts& sum, const VerifyCounts& more) {
-    sum.exact += more.exact;
-    sum.prob_accept += more.prob_accept;
-    sum.reject += more.reject;
-    sum.no_prob += more.no_prob;
-    sum.bonus += more.bonus;
-}
-
 bool names_type(const std::string& list, const std::string& type) {
     std::size_t begin = 0;
     while (begin <= list.size()) {
@@ -61,67 +45,16 @@ bool names_type(const std::string& list, const std::string& type) {
 Speculator::Speculator(DecodeState& state)
     : state_(state),
       route_(rollback_route(state.facts())),
+      drafters_(state, route_),
       asked_mode_(verify_mode_of(state.params.speculation.verify)),
       control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
                [&state](const std::string& line) { state.log(log_debug, line); }),
       totals_before_(state.metrics.totals.speculation),
       known_(state.slots.size()) {
-    load_drafters();
     for (Slot& slot : state_.slots) {
-        slot.last_view.speculation.types = facts_.types;
-        slot.last_view.speculation.fallback_reason = facts_.fallback_reason;
+        slot.last_view.speculation.types = facts().types;
+        slot.last_view.speculation.fallback_reason = facts().fallback_reason;
     }
-}
-
-void Speculator::load_drafters() {
-    const SpeculationParams& params = state_.params.speculation;
-    for (const std::string& name : params.types) {
-        const std::optional<DraftType> type = draft_type_of(name);
-        const bool is_known = std::ranges::find(facts_.types, name) != facts_.types.end();
-        if (is_known) {
-            continue;
-        }
-        std::string reason;
-        std::unique_ptr<Drafter> drafter;
-        if (!type.has_value()) {
-            reason = "type-not-built";
-        } else if (!state_.facts().has_memory) {
-            reason = "memory-none";
-        } else if (route_ == RollbackRoute::none) {
-            reason = "no-rollback";
-        } else if (*type == DraftType::draft_simple) {
-            if (state_.model.draft_context == nullptr) {
-                reason =
-                    state_.model.draft_problem.empty() ? "draft-file-missing" : state_.model.draft_problem;
-            } else {
-                drafter = std::make_unique<DraftModel>(
-                    *state_.model.draft_context, *state_.model.draft_vocabulary,
-                    state_.model.vocabulary->size(), static_cast<std::int32_t>(state_.slots.size()));
-            }
-        } else {
-            drafter =
-                make_ngram_drafter(*type, params, static_cast<std::int32_t>(state_.slots.size()), reason);
-        }
-        if (drafter == nullptr) {
-            drop(name, reason);
-            continue;
-        }
-        if (const std::string warning = ngram_warning(*type, params); !warning.empty()) {
-            state_.log(log_warning, warning);
-        }
-        facts_.types.push_back(name);
-        runners_.push_back({.drafter = std::move(drafter), .name = name});
-    }
-    if (params.types.empty()) {
-        facts_.fallback_reason = "none-requested";
-    }
-}
-
-/// The first reason is told while something else still runs, the last one when nothing does (11 §3.4).
-void Speculator::drop(const std::string& type, const std::string& reason) {
-    state_.log(log_warning, "drafting by " + type + " does not run: " + reason);
-    facts_.dropped.push_back({.type = type, .reason = reason});
-    facts_.fallback_reason = runners_.empty() ? reason : facts_.dropped.front().reason;
 }
 
 void Speculator::draft(const std::vector<Slot*>& members) {
@@ -147,7 +80,7 @@ void Speculator::draft(const std::vector<Slot*>& members) {
         }
         generating.push_back(slot->id);
     }
-    if (runners_.empty() || generating.empty()) {
+    if (drafters_.empty() || generating.empty()) {
         return;
     }
     control_.start_cycle(generating, n_memory_tokens_);
@@ -157,12 +90,12 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     }
     if (!is_probe_) {
         const auto n_generating = static_cast<std::int32_t>(generating.size());
-        for (Runner& runner : runners_) {
+        for (DrafterSet::Member& runner : drafters_.members()) {
             if (!open.empty()) {
                 ask(runner, open, n_generating);
             }
         }
-        drop_unusable();
+        drafters_.drop_unusable();
     }
     draft_us_ = now_us() - begun;
 }
@@ -175,7 +108,7 @@ void Speculator::meet(Slot& slot) {
         prepare(slot);
     }
     if (is_new || slot.n_tokens() < known.n_tokens) {
-        for (Runner& runner : runners_) {
+        for (DrafterSet::Member& runner : drafters_.members()) {
             runner.drafter->begin(slot.id, slot.record.tokens);
         }
     }
@@ -187,14 +120,14 @@ void Speculator::prepare(Slot& slot) {
     Known& known = known_[static_cast<std::size_t>(slot.id)];
     SlotRequest& request = *slot.request;
     SpeculationReport& report = request.speculation;
-    report.fallback_reason = facts_.fallback_reason;
+    report.fallback_reason = facts().fallback_reason;
     if (known.lora_key != slot.record.lora_key) {
         control_.reset(slot.id);
         known.lora_key = slot.record.lora_key;
     }
     // 10 §6.5: what was learnt of another text says nothing about this one.
     const bool keeps = 2 * slot.n_prompt_cached >= static_cast<std::int32_t>(request.task.tokens.size());
-    for (const Runner& runner : runners_) {
+    for (const DrafterSet::Member& runner : drafters_.members()) {
         if (!is_wanted(request.params->speculation, runner)) {
             continue;
         }
@@ -203,19 +136,19 @@ void Speculator::prepare(Slot& slot) {
     }
     const auto& asked = request.params->speculation.type;
     if (report.types.empty() && asked.has_value()) {
-        const auto dropped = std::ranges::find(facts_.dropped, *asked, &DroppedType::type);
-        report.fallback_reason = *asked == "none"                  ? "none-requested"
-                                 : dropped != facts_.dropped.end() ? dropped->reason
-                                                                   : "type-not-built";
+        const auto dropped = std::ranges::find(facts().dropped, *asked, &DroppedType::type);
+        report.fallback_reason = *asked == "none"                   ? "none-requested"
+                                 : dropped != facts().dropped.end() ? dropped->reason
+                                                                    : "type-not-built";
     }
     report.verify_mode = report.types.empty() ? "" : name_of(asked_mode_);
 }
 
-bool Speculator::is_wanted(const SpeculationRequest& request, const Runner& runner) const {
+bool Speculator::is_wanted(const SpeculationRequest& request, const DrafterSet::Member& runner) const {
     return !request.type.has_value() || names_type(*request.type, runner.name);
 }
 
-DepthSetting Speculator::setting_of(const Slot& slot, const Runner& runner) const {
+DepthSetting Speculator::setting_of(const Slot& slot, const DrafterSet::Member& runner) const {
     const SpeculationParams& server = state_.params.speculation;
     const SpeculationRequest& wanted = slot.request->params->speculation;
     const bool is_model = is_model_drafter(runner.drafter->type());
@@ -257,14 +190,14 @@ std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32
                    .n_rs_seq = std::nullopt,
                    .batch_rows_left = facts.n_batch - n_reserved,
                    .n_unplaced = n_others};
-    if (request.limit >= 0) {
+    if (request.limit >= 0 && request.output.has_value()) {
         room.remaining = request.limit - request.output->n_decoded();
     }
     return draft_limit(cap, n_min, room);
 }
 
 /// One drafter, for all slots that have no draft yet (11 §3.3).
-void Speculator::ask(Runner& runner, std::vector<Slot*>& open, std::int32_t n_generating) {
+void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating) {
     std::vector<DraftRequest> requests;
     std::vector<Slot*> asked;
     std::int32_t n_reserved = 0;
@@ -297,7 +230,7 @@ void Speculator::ask(Runner& runner, std::vector<Slot*>& open, std::int32_t n_ge
     }
 }
 
-DraftRequest Speculator::request_of(Slot& slot, const Runner& runner, std::int32_t limit) const {
+DraftRequest Speculator::request_of(Slot& slot, const DrafterSet::Member& runner, std::int32_t limit) const {
     SlotRequest& request = *slot.request;
     const DepthSetting setting = setting_of(slot, runner);
     const float wanted = state_.params.speculation.draft_temperature;
@@ -313,7 +246,7 @@ DraftRequest Speculator::request_of(Slot& slot, const Runner& runner, std::int32
             .seed = static_cast<std::uint64_t>(request.sampler->draw() * seed_range)};
 }
 
-bool Speculator::take(Slot& slot, const Runner& runner, Draft draft, const DraftRequest& asked) {
+bool Speculator::take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked) {
     SpeculationReport& report = slot.request->speculation;
     draft.cut(asked.limit);
     if (draft.empty() || draft.size() < asked.n_min) {
@@ -331,20 +264,6 @@ bool Speculator::take(Slot& slot, const Runner& runner, Draft draft, const Draft
     cycle_type_ = runner.drafter->type();
     slot.request->draft = std::move(draft);
     return true;
-}
-
-void Speculator::drop_unusable() {
-    for (auto runner = runners_.begin(); runner != runners_.end();) {
-        if (runner->drafter->is_usable()) {
-            ++runner;
-            continue;
-        }
-        const std::string name = runner->name;
-        const std::string reason = runner->drafter->reason();
-        runner = runners_.erase(runner);
-        std::erase(facts_.types, name);
-        drop(name, reason);
-    }
 }
 
 void Speculator::verify(Slot& slot) {
@@ -392,7 +311,7 @@ void Speculator::settle() {
             continue;
         }
         describe(slot);
-        if (slot.request->output->ended()) {
+        if (slot.request->has_ended()) {
             control_.end(slot.id);
             finish(state_, slot);
         }
@@ -410,26 +329,12 @@ bool Speculator::emit(Slot& slot, Token token, std::span<const float> logits) {
 }
 
 void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified) {
-    SpeculationReport& report = slot.request->speculation;
-    SpeculationTotals& totals = state_.metrics.totals.speculation;
-    report.verify_mode = name_of(mode);
-    ++report.drafts;
-    ++totals.drafts;
-    report.drafted += draft.size();
-    totals.drafted += draft.size();
-    report.accepted += verified.n_accepted;
-    totals.accepted += verified.n_accepted;
-    add_position_counts(report.drafted_by_position, verified.n_covered);
-    add_position_counts(totals.drafted_by_position, verified.n_covered);
-    add_position_counts(report.accepted_by_position, verified.n_accepted);
-    add_position_counts(totals.accepted_by_position, verified.n_accepted);
-    report.accepted_by_position.resize(report.drafted_by_position.size());
-    totals.accepted_by_position.resize(totals.drafted_by_position.size());
-    add(report.verify_counts, verified.counts);
-    add(totals.verify_counts, verified.counts);
+    slot.request->speculation.verify_mode = name_of(mode);
+    count_draft(slot.request->speculation, draft, verified);
+    count_draft(state_.metrics.totals.speculation, draft, verified);
     control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
                          verified.n_covered);
-    for (Runner& runner : runners_) {
+    for (DrafterSet::Member& runner : drafters_.members()) {
         runner.drafter->accepted(slot.id, draft.size(), verified.n_accepted,
                                  runner.drafter->type() == draft.type);
     }
@@ -438,11 +343,11 @@ void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Ve
 /// What the controller knows now (11 §21.1).
 void Speculator::describe(Slot& slot) {
     SpeculationReport& report = slot.request->speculation;
-    const auto runner = std::ranges::find_if(runners_, [&](const Runner& candidate) {
+    const auto runner = std::ranges::find_if(drafters_.members(), [&](const DrafterSet::Member& candidate) {
         return report.active_type == "none" ? is_wanted(slot.request->params->speculation, candidate)
                                             : candidate.name == report.active_type;
     });
-    if (runner == runners_.end() || report.types.empty()) {
+    if (runner == drafters_.members().end() || report.types.empty()) {
         return;
     }
     const DepthSetting setting = setting_of(slot, *runner);
@@ -458,7 +363,7 @@ void Speculator::describe(Slot& slot) {
 }
 
 void Speculator::end_cycle(const CycleWork& work) {
-    if (runners_.empty()) {
+    if (drafters_.empty()) {
         return;
     }
     SpeculationTotals& totals = state_.metrics.totals.speculation;

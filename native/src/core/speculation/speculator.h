@@ -9,7 +9,7 @@
 
 #include "core/decode_state.h"
 #include "core/speculation/depth_control.h"
-#include "core/speculation/drafter.h"
+#include "core/speculation/drafter_set.h"
 #include "core/speculation/report.h"
 #include "core/speculation/rollback.h"
 #include "core/speculation/verification.h"
@@ -30,7 +30,7 @@ class Speculator {
   public:
     explicit Speculator(DecodeState& state);
 
-    const SpeculationFacts& facts() const { return facts_; }
+    const SpeculationFacts& facts() const { return drafters_.facts(); }
 
     /// Leaves a draft, or none, with each generating slot of `members`.
     void draft(const std::vector<Slot*>& members);
@@ -45,10 +45,6 @@ class Speculator {
     void end_cycle(const CycleWork& work);
 
   private:
-    struct Runner {
-        std::unique_ptr<Drafter> drafter;
-        std::string name;
-    };
     /// What a slot's drafters know it by.
     struct Known {
         TaskId task = -1;
@@ -62,28 +58,24 @@ class Speculator {
         std::int32_t n_in_memory = 0;
     };
 
-    void load_drafters();
-    void drop(const std::string& type, const std::string& reason);
     void meet(Slot& slot);
     void prepare(Slot& slot);
-    bool is_wanted(const SpeculationRequest& request, const Runner& runner) const;
-    DepthSetting setting_of(const Slot& slot, const Runner& runner) const;
+    bool is_wanted(const SpeculationRequest& request, const DrafterSet::Member& runner) const;
+    DepthSetting setting_of(const Slot& slot, const DrafterSet::Member& runner) const;
     const char* obstacle(Slot& slot);
     std::int32_t room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min, std::int32_t n_reserved,
                           std::int32_t n_others) const;
-    void ask(Runner& runner, std::vector<Slot*>& open, std::int32_t n_generating);
-    DraftRequest request_of(Slot& slot, const Runner& runner, std::int32_t limit) const;
-    bool take(Slot& slot, const Runner& runner, Draft draft, const DraftRequest& asked);
-    void drop_unusable();
+    void ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating);
+    DraftRequest request_of(Slot& slot, const DrafterSet::Member& runner, std::int32_t limit) const;
+    bool take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked);
     bool emit(Slot& slot, Token token, std::span<const float> logits);
     void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);
     void describe(Slot& slot);
 
     DecodeState& state_;
     RollbackRoute route_;
+    DrafterSet drafters_;
     VerifyMode asked_mode_;
-    SpeculationFacts facts_;
-    std::vector<Runner> runners_;
     DepthControl control_;
     /// Counts outlive sleep, a controller does not.
     SpeculationTotals totals_before_;

@@ -1,0 +1,49 @@
+#include "core/speculation/draft_counts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace paddock {
+
+namespace {
+
+void add_position_counts(std::vector<std::int64_t>& counts, std::int32_t n) {
+    if (counts.size() < static_cast<std::size_t>(n)) {
+        counts.resize(static_cast<std::size_t>(n));
+    }
+    std::for_each_n(counts.begin(), n, [](std::int64_t& count) { ++count; });
+}
+
+void add(VerifyCounts& sum, const VerifyCounts& more) {
+    sum.exact += more.exact;
+    sum.prob_accept += more.prob_accept;
+    sum.reject += more.reject;
+    sum.no_prob += more.no_prob;
+    sum.bonus += more.bonus;
+}
+
+/// Both have these counts, by the same names.
+template <typename Counts>
+void add_draft(Counts& counts, const Draft& draft, const Verified& verified) {
+    ++counts.drafts;
+    counts.drafted += draft.size();
+    counts.accepted += verified.n_accepted;
+    add_position_counts(counts.drafted_by_position, verified.n_covered);
+    add_position_counts(counts.accepted_by_position, verified.n_accepted);
+    counts.accepted_by_position.resize(counts.drafted_by_position.size());
+    add(counts.verify_counts, verified.counts);
+}
+
+}  // namespace
+
+void count_draft(SpeculationReport& report, const Draft& draft, const Verified& verified) {
+    add_draft(report, draft, verified);
+}
+
+void count_draft(SpeculationTotals& totals, const Draft& draft, const Verified& verified) {
+    add_draft(totals, draft, verified);
+}
+
+}  // namespace paddock
