@@ -137,12 +137,12 @@ class _Server:
         engine.start()
 
     async def _end(self, status: int, http: asyncio.Task[None], life: asyncio.Task[int]) -> None:
-        """Stop accepting, end streams and engine; both at once, since streams end with their tasks."""
+        """End the engine, then the server: a stream gets its last event from its task, which takes as long as
+        the batch under way."""
         _arm_last_resort(status)
+        has_ended = await asyncio.to_thread(self._bridge.engine.shutdown, ENGINE_END_MS)
         self._http.should_exit = True
-        has_ended, _ = await asyncio.gather(
-            asyncio.to_thread(self._bridge.engine.shutdown, ENGINE_END_MS), http, return_exceptions=True
-        )
+        await asyncio.wait({http})
         _, running = await asyncio.wait({life}, timeout=LOADER_END_S)
         if has_ended is not True or running:
             # Whoever frees the engine would wait for what still uses it.

@@ -113,7 +113,7 @@ def test_a_loop_is_stopped_and_other_text_is_not(server: RunningServer) -> None:
 def test_slots_show_what_the_controller_knows(server: RunningServer) -> None:
     completion(server, speculative={"type": "ngram-simple"})
     slots = server.get("/slots").json()
-    told = [slot["speculation"] for slot in slots if slot["speculation"]["drafts"]]
+    told = [slot["speculation"] for slot in slots if slot["speculation"]["active_type"] == "ngram-simple"]
     assert told[0]["controller"] == "profit"
     assert told[0]["depth_state"] in {"on", "off", "probe", "warmup", "unset"}
     assert told[0]["depth_base"] == 16
