@@ -18,7 +18,7 @@ from tests.support.engine_pair import RunningServer, llama_server_line, native_l
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
-ARGUMENTS = ("-c", "2048", "-np", "2", "-t", "2", "--no-warmup")
+ARGUMENTS = ("-c", "2048", "-np", "2", "-t", "1", "--no-warmup")
 STORY = "Once upon a time there was a small mill by the river, and the miller"
 CHAT = [{"role": "user", "content": "Name three colours, separated by commas."}]
 GRAMMAR = 'root ::= "yes" | "no" | "maybe"'

@@ -29,7 +29,7 @@ def server(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "--spec-draft-n-max",
         "4",
     )
-    arguments = ("-c", "4096", "-np", "2", "-t", "2", "--metrics", *drafters, *lengths)
+    arguments = ("-c", "4096", "-np", "2", "-t", "1", "--metrics", *drafters, *lengths)
     with running_server(native_line(), smollm2, log, *arguments) as running:
         yield running
 

@@ -14,7 +14,7 @@ from tests.support.engine_pair import native_line, running_server
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
 
-ARGUMENTS = ("-c", "1024", "-np", "2", "-t", "2")
+ARGUMENTS = ("-c", "1024", "-np", "2", "-t", "1")
 
 
 def failed_start(*arguments: str) -> tuple[int, str]:

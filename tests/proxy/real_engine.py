@@ -59,7 +59,7 @@ def running_engine(binary: Path, model: Path) -> Iterator[RealEngine]:
     port = unused_port()
     arguments = [
         *(str(binary), "-m", str(model), "-a", "smol", "--host", "127.0.0.1", "--port", str(port)),
-        *("-c", str(CONTEXT), "-np", str(SLOTS), "-t", "2", "--no-warmup"),
+        *("-c", str(CONTEXT), "-np", str(SLOTS), "-t", "1", "--no-warmup"),
     ]
     environment = {**os.environ, **_wheel_environment(), "LLAMA_API_KEY": TOKEN}
     with subprocess.Popen(
