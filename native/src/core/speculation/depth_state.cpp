@@ -46,8 +46,9 @@ std::int32_t next_rung(std::int32_t base, std::int32_t depth, double fraction) {
 
 std::int32_t probe_wait(const DepthCounters& counters, std::int32_t interval) {
     // Longer than any request lasts; keeps the doubled number in range.
-    constexpr std::int32_t longest = 1 << 24;
-    return std::min(interval, longest) << std::min(counters.failed_probes, most_doublings);
+    constexpr std::int32_t longest = 16'777'216;
+    const auto doublings = static_cast<std::uint32_t>(std::min(counters.failed_probes, most_doublings));
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(std::min(interval, longest)) << doublings);
 }
 
 std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, const DepthParams& params,
