@@ -22,6 +22,9 @@ struct BatchRow {
     bool output = false;
 };
 
+/// Pooling as libllama numbers it: a vector for each token.
+inline constexpr std::int32_t pooling_none = 0;
+
 /// Fixed facts of a context, read back after it was made (10 §3.3-3.6).
 struct ContextFacts {
     /// Tokens of the whole memory, and of one slot.

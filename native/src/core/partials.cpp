@@ -8,8 +8,6 @@ namespace paddock {
 
 namespace {
 
-constexpr Micros us_per_ms = 1000;
-
 Result result_of(const Slot& slot, ResultKind kind) {
     const SlotRequest& request = *slot.request;
     Result result;

@@ -8,8 +8,6 @@ namespace paddock {
 
 namespace {
 
-constexpr Micros us_per_ms = 1000;
-
 void describe_request(SlotView& view, const Slot& slot, bool with_texts, Micros now) {
     const SlotRequest& request = *slot.request;
     view.was_used = true;

@@ -9,8 +9,6 @@ namespace paddock {
 
 namespace {
 
-constexpr double us_per_ms = 1000.0;
-
 constexpr const char* detail_context_full = "context_full";
 constexpr const char* detail_token_limit = "token_limit";
 constexpr const char* detail_loop_guard = "loop_guard";
@@ -161,7 +159,7 @@ void TextOutput::check_indentation() {
 }
 
 void TextOutput::check_time(Micros generation_us) {
-    if (max_ms_ > 0 && static_cast<double>(generation_us) > us_per_ms * static_cast<double>(max_ms_)) {
+    if (max_ms_ > 0 && to_ms(generation_us) > static_cast<double>(max_ms_)) {
         end(StopKind::limit, detail_time_limit);
     }
 }

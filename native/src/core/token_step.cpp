@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,7 +15,6 @@ namespace paddock {
 
 namespace {
 
-constexpr std::int32_t pooling_none = 0;
 /// The score of a document that gave none (10 §18.3).
 constexpr float no_score = -1e6F;
 
@@ -143,15 +143,10 @@ void watch_markers(DecodeState& state, Slot& slot, const TextOutput& output, std
 /// One more token of a generating slot.
 void take_token(DecodeState& state, Slot& slot) {
     SlotRequest& request = *slot.request;
-    const GenerationParams& params = *request.params;
     const auto logits = state.context().logits(slot.window_row);
     const Token token = request.sampler->sample(logits);
     request.sampler->accept(token, true);
-    std::optional<TokenRecord> record;
-    if (params.n_probs > 0) {
-        record = request.sampler->record(logits, token, params.n_probs, params.post_sampling_probs);
-    }
-    if (!emit_token(state, slot, token, std::move(record))) {
+    if (!emit_token(state, slot, token, logits)) {
         finish(state, slot);
     }
 }
@@ -203,13 +198,18 @@ void fail_choice(DecodeState& state, Slot& slot, const std::exception& problem) 
     }
 }
 
-bool emit_token(DecodeState& state, Slot& slot, Token token, std::optional<TokenRecord> record) {
+bool emit_token(DecodeState& state, Slot& slot, Token token, std::span<const float> logits) {
     SlotRequest& request = *slot.request;
     // Only a request that generates text comes here, and each of those has it.
     if (!request.output.has_value()) {
         return false;
     }
     TextOutput& output = *request.output;
+    const GenerationParams& params = *request.params;
+    std::optional<TokenRecord> record;
+    if (params.n_probs > 0) {
+        record = request.sampler->record(logits, token, params.n_probs, params.post_sampling_probs);
+    }
     const Vocabulary& vocabulary = *state.model.vocabulary;
     request.pending = token;
     const bool is_end = vocabulary.is_end(token);

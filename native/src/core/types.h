@@ -20,8 +20,9 @@ inline constexpr Token media_placeholder = -1;
 /// "To the end" in ranges of positions.
 inline constexpr Position end_position = -1;
 
+inline constexpr Micros us_per_ms = 1000;
 /// Milliseconds as results report them.
-inline double to_ms(Micros us) { return static_cast<double>(us) / 1000.0; }
+inline double to_ms(Micros us) { return static_cast<double>(us) / us_per_ms; }
 
 inline Micros now_us() {
     using namespace std::chrono;

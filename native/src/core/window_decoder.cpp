@@ -14,7 +14,6 @@ namespace {
 constexpr std::int32_t code_no_room = 1;
 constexpr std::int32_t code_aborted = 2;
 constexpr std::int32_t code_invalid = -1;
-constexpr std::int32_t pooling_none = 0;
 
 }  // namespace
 

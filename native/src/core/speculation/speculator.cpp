@@ -13,7 +13,6 @@ namespace paddock {
 
 namespace {
 
-constexpr double us_per_ms = 1000.0;
 /// Bits of a random start that a number in [0, 1) gives.
 constexpr double seed_range = 9007199254740992.0;
 
@@ -27,18 +26,6 @@ constexpr const char* empty_draft = "empty-draft";
 constexpr const char* below_n_min = "below-n-min";
 constexpr const char* baseline = "baseline";
 }  // namespace idle
-
-bool names_type(const std::string& list, const std::string& type) {
-    std::size_t begin = 0;
-    while (begin <= list.size()) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        if (list.compare(begin, end - begin, type) == 0) {
-            return true;
-        }
-        begin = end + 1;
-    }
-    return false;
-}
 
 }  // namespace
 
@@ -145,7 +132,7 @@ void Speculator::prepare(Slot& slot) {
 }
 
 bool Speculator::is_wanted(const SpeculationRequest& request, const DrafterSet::Member& runner) const {
-    return !request.type.has_value() || names_type(*request.type, runner.name);
+    return !request.type.has_value() || *request.type == runner.name;
 }
 
 DepthSetting Speculator::setting_of(const Slot& slot, const DrafterSet::Member& runner) const {
@@ -216,7 +203,7 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
             continue;
         }
         n_reserved += limit + 1;
-        requests.push_back(request_of(*slot, runner, limit));
+        requests.push_back(request_of(*slot, setting, limit));
         asked.push_back(slot);
     }
     if (requests.empty()) {
@@ -230,9 +217,8 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
     }
 }
 
-DraftRequest Speculator::request_of(Slot& slot, const DrafterSet::Member& runner, std::int32_t limit) const {
+DraftRequest Speculator::request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const {
     SlotRequest& request = *slot.request;
-    const DepthSetting setting = setting_of(slot, runner);
     const float wanted = state_.params.speculation.draft_temperature;
     const bool draws = asked_mode_ != VerifyMode::exact && request.sampler->has_distribution();
     const float temperature = wanted >= 0.0F ? wanted : draws ? setting.temperature : 0.0F;
@@ -287,7 +273,7 @@ void Speculator::verify(Slot& slot) {
                 if (!std::exchange(is_first, false)) {
                     slot.record.tokens.push_back(request.pending);
                 }
-                return emit(slot, token, logits);
+                return emit_token(state_, slot, token, logits);
             }};
     try {
         count(slot, draft, input.mode, paddock::verify(*request.sampler, input));
@@ -310,22 +296,14 @@ void Speculator::settle() {
         if (slot.request == nullptr) {
             continue;
         }
-        describe(slot);
+        // The others are described once the cycle has ended.
         if (slot.request->has_ended()) {
+            describe(slot);
             control_.end(slot.id);
             finish(state_, slot);
         }
     }
     accept_us_ += now_us() - begun;
-}
-
-bool Speculator::emit(Slot& slot, Token token, std::span<const float> logits) {
-    const GenerationParams& params = *slot.request->params;
-    std::optional<TokenRecord> record;
-    if (params.n_probs > 0) {
-        record = slot.request->sampler->record(logits, token, params.n_probs, params.post_sampling_probs);
-    }
-    return emit_token(state_, slot, token, std::move(record));
 }
 
 void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified) {
@@ -367,10 +345,10 @@ void Speculator::end_cycle(const CycleWork& work) {
         return;
     }
     SpeculationTotals& totals = state_.metrics.totals.speculation;
-    const double draft_ms = static_cast<double>(draft_us_) / us_per_ms;
-    const double decode_ms = static_cast<double>(work.decode_us) / us_per_ms;
-    const double accept_ms = static_cast<double>(accept_us_) / us_per_ms;
-    const double total_ms = static_cast<double>(work.total_us) / us_per_ms;
+    const double draft_ms = to_ms(draft_us_);
+    const double decode_ms = to_ms(work.decode_us);
+    const double accept_ms = to_ms(accept_us_);
+    const double total_ms = to_ms(work.total_us);
     totals.phase_ms[0] += draft_ms;
     totals.phase_ms[1] += decode_ms;
     totals.phase_ms[2] += accept_ms;

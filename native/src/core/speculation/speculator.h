@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -66,9 +65,8 @@ class Speculator {
     std::int32_t room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min, std::int32_t n_reserved,
                           std::int32_t n_others) const;
     void ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating);
-    DraftRequest request_of(Slot& slot, const DrafterSet::Member& runner, std::int32_t limit) const;
+    DraftRequest request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const;
     bool take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked);
-    bool emit(Slot& slot, Token token, std::span<const float> logits);
     void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);
     void describe(Slot& slot);
 
