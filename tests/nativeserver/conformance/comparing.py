@@ -15,12 +15,13 @@ VARYING = frozenset(
 TIMES = ("_ms", "_per_second")
 
 
-def differences(native: Any, real: Any, *, apart_from: Sequence[str] = ()) -> list[str]:
-    """One line for each; none when the answers are the same. What only the native engine tells doesn't count.
+def assert_same(native: Any, real: Any, *, apart_from: Sequence[str] = ()) -> None:
+    """The answers say the same. What only the native engine tells doesn't count.
 
     `apart_from`: members that differ on purpose, as `choices[].text`.
     """
-    return [line for place, line in _differences(native, real, "") if not _is_listed(place, apart_from)]
+    lines = [line for place, line in _differences(native, real, "") if not _is_listed(place, apart_from)]
+    assert not lines, "\n".join(lines)
 
 
 def _is_listed(place: str, listed: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.nativeserver.conformance.comparing import differences
+from tests.nativeserver.conformance.comparing import assert_same
 from tests.nativeserver.conformance.requests import COLOURS, PERSON, YES_NO, greedy
 from tests.support.engine_pair import EnginePair
 
@@ -36,7 +36,7 @@ CHATS: dict[str, dict[str, Any]] = {
 def test_a_chat_is_the_same(pair: EnginePair, name: str) -> None:
     body = greedy(**{"messages": COLOURS, "max_tokens": 40, **CHATS[name]})
     real, native = pair.post("/v1/chat/completions", body)
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 STREAMED: dict[str, dict[str, Any]] = {
@@ -54,23 +54,23 @@ def test_a_streamed_chat_is_the_same(pair: EnginePair, name: str) -> None:
     body = greedy(**{"messages": COLOURS, "max_tokens": 30, **STREAMED[name]})
     real, native, is_done = pair.stream("/v1/chat/completions", body)
     assert is_done == (True, True)
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 def test_responses_are_the_same(pair: EnginePair) -> None:
     body = greedy(input="Name three colours.", instructions="Be brief.", max_output_tokens=20)
     real, native = pair.post("/v1/responses", body)
-    assert differences(native, real) == []
+    assert_same(native, real)
     real, native, is_done = pair.stream("/v1/responses", body)
     assert is_done == (False, False)
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 def test_messages_are_the_same(pair: EnginePair) -> None:
     body = greedy(messages=COLOURS, system="Be brief.", max_tokens=20)
     for fields in ({}, {"stop_sequences": [","]}):
         real, native = pair.post("/v1/messages", {**body, **fields})
-        assert differences(native, real) == []
+        assert_same(native, real)
     real, native, is_done = pair.stream("/v1/messages", body)
     assert is_done == (False, False)
-    assert differences(native, real) == []
+    assert_same(native, real)

@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
         ),
         pytest.param("/v1/responses", {"input": "a", "previous_response_id": "x"}, id="previous-response"),
         pytest.param("/v1/responses", {}, id="no-input"),
-        pytest.param("/v1/messages", {}, id="no-messages-to-claude"),
         pytest.param("/completion", {"prompt": "a", "grammar": "root ::= ("}, id="bad-grammar"),
         pytest.param("/completion", {"prompt": "a", "json_schema": {"type": "x"}}, id="bad-schema"),
         pytest.param("/completion", {"prompt": "word " * 4000}, id="too-long"),

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.nativeserver.conformance.comparing import differences
+from tests.nativeserver.conformance.comparing import assert_same
 from tests.nativeserver.conformance.requests import STORY, greedy
 from tests.support.engine_pair import EnginePair, running_pair
 from tests.support.waiting import wait_until
 from tests.support.working_models import write_adapter
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+
+APART_FROM = ["id_slot", "generation_settings.reasoning_format"]
 
 
 @pytest.mark.parametrize("is_saved_by_real", [True, False], ids=["real-to-native", "native-to-real"])
@@ -37,7 +40,7 @@ def test_slot_actions_answer_the_same(pair: EnginePair) -> None:
     pair.post("/completion", greedy(prompt=STORY, n_predict=4, id_slot=0))
     for action in ("save", "restore", "erase", "save", "erase"):
         real, native = pair.post(f"/slots/0?action={action}", {"filename": "same.bin"})
-        assert differences(native, real) == [], action
+        assert_same(native, real, apart_from=APART_FROM)
 
 
 SHORT = ("-c", "256", "-np", "1")
@@ -66,24 +69,24 @@ def test_a_context_is_shifted_the_same(shifting: EnginePair, fields: dict[str, A
     body = greedy(prompt=STORY, n_predict=320, ignore_eos=True, return_tokens=True, **fields)
     real, native = shifting.post("/completion", body)
     assert real["truncated"]
-    assert differences(native, real) == []
+    assert_same(native, real, apart_from=APART_FROM)
 
 
 def test_a_shifted_prompt_is_used_again_the_same(shifting: EnginePair) -> None:
     body = greedy(prompt=STORY, n_predict=260, ignore_eos=True, cache_prompt=True)
     for text in (STORY, STORY, STORY + " was"):
         real, native = shifting.post("/completion", {**body, "prompt": text})
-        assert differences(native, real) == []
+        assert_same(native, real, apart_from=APART_FROM)
 
 
 def test_a_full_context_ends_the_same(engine_binary: Path, smollm2: Path, tmp_path: Path) -> None:
     with running_pair(engine_binary, smollm2, tmp_path, *SHORT) as short:
         real, native = short.post("/completion", greedy(prompt=STORY, n_predict=-1, ignore_eos=True))
         assert (real["stop_type"], real["truncated"]) == ("limit", True)
-        assert differences(native, real) == []
+        assert_same(native, real, apart_from=APART_FROM)
         body = greedy(prompt=STORY, max_tokens=500, ignore_eos=True)
         real, native = short.post("/v1/completions", body)
-        assert differences(native, real) == []
+        assert_same(native, real, apart_from=APART_FROM)
 
 
 TALES = [f"{STORY} had {count} daughters. " + "They went to the market. " * 12 for count in ("two", "nine")]
@@ -99,7 +102,7 @@ def test_prompts_come_back_from_ram_the_same(
         for prompt in ("Unrelated: one, two, three.", TALES[0], "Unrelated: four.", TALES[0], TALES[1]):
             body = greedy(prompt=prompt, n_predict=6, cache_prompt=True, return_tokens=True)
             real, native = cached.post("/completion", body)
-            assert differences(native, real) == []
+            assert_same(native, real, apart_from=APART_FROM)
             seen.append(native["timings"]["cache_n"])
         assert (seen[3] > 50) == (ram_mib != "0")
 
@@ -118,18 +121,18 @@ def test_adapters_change_answers_the_same(engine_binary: Path, smollm2: Path, tm
         for fields in wishes:
             body = greedy(prompt=STORY, n_predict=12, return_tokens=True, cache_prompt=True, **fields)
             real, native = adapted.post("/completion", body)
-            assert differences(native, real) == [], fields
+            assert_same(native, real, apart_from=APART_FROM)
             texts.add(native["content"])
         assert len(texts) == len(wishes)
         real, native = adapted.get("/lora-adapters")
-        assert differences(native, real) == []
+        assert_same(native, real, apart_from=APART_FROM)
         for scales in ([{"id": 1, "scale": 0.75}], []):
             for server in (adapted.real, adapted.native):
                 assert server.post("/lora-adapters", scales).json() == {"success": True}
             real, native = adapted.get("/lora-adapters")
-            assert differences(native, real) == []
+            assert_same(native, real, apart_from=APART_FROM)
             real, native = adapted.post("/completion", greedy(prompt=STORY, n_predict=12))
-            assert differences(native, real) == []
+            assert_same(native, real, apart_from=APART_FROM)
 
 
 def test_an_activated_adapter_is_the_same(engine_binary: Path, smollm2: Path, tmp_path: Path) -> None:
@@ -139,9 +142,9 @@ def test_an_activated_adapter_is_the_same(engine_binary: Path, smollm2: Path, tm
         for prompt in (STORY, "Nothing that calls it"):
             body = greedy(prompt=prompt, n_predict=12, return_tokens=True, cache_prompt=True)
             real, native = adapted.post("/completion", body)
-            assert differences(native, real) == []
+            assert_same(native, real, apart_from=APART_FROM)
         real, native = adapted.get("/lora-adapters")
-        assert differences(native, real) == []
+        assert_same(native, real, apart_from=APART_FROM)
 
 
 def test_sleep_and_wake_are_the_same(engine_binary: Path, smollm2: Path, tmp_path: Path) -> None:
@@ -153,9 +156,9 @@ def test_sleep_and_wake_are_the_same(engine_binary: Path, smollm2: Path, tmp_pat
             wait_until(lambda server=server: server.get("/props").json()["is_sleeping"])
         for path in ("/health", "/v1/models"):
             real, native = sleepers.get(path)
-            assert differences(native, real) == []
+            assert_same(native, real, apart_from=APART_FROM)
         real, native = sleepers.post("/completion", body)
-        assert differences(native, real) == []
+        assert_same(native, real, apart_from=APART_FROM)
         assert native["tokens"] == awake["tokens"]
         assert [
             server.get("/props").json()["is_sleeping"] for server in (sleepers.real, sleepers.native)

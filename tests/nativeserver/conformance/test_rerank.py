@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.nativeserver.conformance.comparing import differences
+from tests.nativeserver.conformance.comparing import assert_same
 from tests.support.engine_pair import EnginePair, running_pair
 from tests.support.rank_models import write_decoder_ranker, write_encoder_ranker
 
@@ -55,7 +55,7 @@ def scores(answer: Any) -> dict[int, float]:
 )
 def test_a_ranking_is_the_same(rankers: EnginePair, path: str, fields: dict[str, Any]) -> None:
     real, native = rankers.post(path, {"query": QUERY, **fields})
-    assert differences(native, real) == []
+    assert_same(native, real)
     assert list(scores(native)) == list(scores(real))
     assert scores(native) == pytest.approx(scores(real), rel=1e-3)
 
@@ -71,7 +71,7 @@ def test_the_scores_depend_on_the_texts(rankers: EnginePair) -> None:
 
 def test_documents_without_words_are_ranked_the_same(rankers: EnginePair) -> None:
     real, native = rankers.post("/rerank", {"query": "", "documents": ["", "red", " "]})
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,10 @@ def test_broken_requests_get_the_same_status(rankers: EnginePair, body: dict[str
     assert native.json()["error"]["type"] == real.json()["error"]["type"]
 
 
-def test_other_routes_say_the_same(rankers: EnginePair) -> None:
+def test_nothing_is_generated(rankers: EnginePair) -> None:
     for path, body in (
         ("/completion", {"prompt": "a"}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
-        ("/v1/embeddings", {"input": "a"}),
     ):
         real, native = (server.post(path, body) for server in (rankers.real, rankers.native))
-        assert native.status_code == real.status_code, (path, native.text, real.text)
+        assert native.status_code == real.status_code >= 400, (path, native.text, real.text)

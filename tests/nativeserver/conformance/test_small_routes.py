@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.nativeserver.conformance.comparing import differences
+from tests.nativeserver.conformance.comparing import assert_same
 from tests.nativeserver.conformance.requests import COLOURS
 from tests.support.engine_pair import EnginePair
 
@@ -59,7 +59,7 @@ def test_texts_of_tokens_are_the_same(pair: EnginePair, tokens: list[int]) -> No
 )
 def test_a_template_gives_the_same_prompt(pair: EnginePair, messages: list[Any]) -> None:
     real, native = pair.post("/apply-template", {"messages": messages})
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,19 @@ def test_a_template_gives_the_same_prompt(pair: EnginePair, messages: list[Any])
 )
 def test_counters_and_control_answer_the_same(pair: EnginePair, path: str, body: dict[str, Any]) -> None:
     real, native = pair.post(path, body)
-    assert differences(native, real, apart_from=["message"]) == []
+    assert_same(native, real, apart_from=["message"])
 
 
 def test_the_state_of_the_server_is_the_same(pair: EnginePair) -> None:
     for path in ("/health", "/props", "/v1/models", "/models", "/lora-adapters"):
         real, native = pair.get(path)
-        assert (
-            differences(native, real, apart_from=["build_info", "media_marker", "ui", "ui_settings"]) == []
-        ), path
+        assert_same(native, real, apart_from=["build_info", "media_marker", "ui", "ui_settings"])
 
 
 def test_the_state_of_slots_is_the_same(pair: EnginePair) -> None:
     pair.post("/completion", {"prompt": "a", "n_predict": 3, "id_slot": 0, "temperature": 0, "seed": 1})
     real, native = pair.get("/slots")
-    assert differences(native[0], real[0], apart_from=["id_task"]) == []
+    assert_same(native[0], real[0], apart_from=["id_task"])
 
 
 def test_metrics_have_every_name_of_the_real_one(pair: EnginePair) -> None:

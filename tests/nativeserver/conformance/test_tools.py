@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.nativeserver.conformance.comparing import differences
+from tests.nativeserver.conformance.comparing import assert_same
 from tests.nativeserver.conformance.requests import COLOURS, greedy
 from tests.support.engine_pair import EnginePair, running_pair
 
@@ -98,13 +98,13 @@ def wished(**fields: Any) -> dict[str, Any]:
 def test_a_call_that_is_asked_for_is_the_same(callers: EnginePair) -> None:
     real, native = callers.post("/v1/chat/completions", wished(tool_choice="required"))
     assert real["choices"][0]["finish_reason"] == "tool_calls"
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 @pytest.mark.parametrize("choice", ["auto", "none"])
 def test_a_reply_that_may_have_calls_is_the_same(callers: EnginePair, choice: str) -> None:
     real, native = callers.post("/v1/chat/completions", wished(tool_choice=choice))
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 def test_a_streamed_call_says_the_same(callers: EnginePair) -> None:
@@ -133,7 +133,7 @@ def test_messages_with_tools_are_the_same(callers: EnginePair) -> None:
     body = greedy(messages=ASKED, tools=[tool], tool_choice={"type": "any"}, max_tokens=80)
     real, native = callers.post("/v1/messages", body)
     assert real["stop_reason"] == "tool_use"
-    assert differences(native, real) == []
+    assert_same(native, real)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_messages_with_tools_are_the_same(callers: EnginePair) -> None:
 )
 def test_a_template_with_tools_gives_the_same_prompt(callers: EnginePair, messages: list[Any]) -> None:
     real, native = callers.post("/apply-template", {"messages": messages, "tools": [WEATHER]})
-    assert differences(native, real) == []
+    assert_same(native, real)
