@@ -15,7 +15,13 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, fault, read_field
-from framework.nativeserver.pooled_tasks import MAX_INPUTS, POOLING_NONE, pooled_tasks, prompt_usage, told_model
+from framework.nativeserver.pooled_tasks import (
+    MAX_INPUTS,
+    POOLING_NONE,
+    pooled_tasks,
+    prompt_usage,
+    told_model,
+)
 from framework.nativeserver.prompt_input import read_inputs
 from framework.nativeserver.services import Services, services_of
 from framework.nativeserver.transport import JsonResponse, read_json

@@ -16,7 +16,13 @@ from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, read_field
 from framework.nativeserver.off_loop import LARGE, is_large, off_loop_if
-from framework.nativeserver.pooled_tasks import MAX_INPUTS, POOLING_RANK, pooled_tasks, prompt_usage, told_model
+from framework.nativeserver.pooled_tasks import (
+    MAX_INPUTS,
+    POOLING_RANK,
+    pooled_tasks,
+    prompt_usage,
+    told_model,
+)
 from framework.nativeserver.services import Services, services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 

