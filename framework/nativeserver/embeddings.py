@@ -23,7 +23,7 @@ from framework.nativeserver.pooled_tasks import (
     told_model,
 )
 from framework.nativeserver.prompt_input import read_inputs
-from framework.nativeserver.services import Services, services_of
+from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
 log = logging.getLogger(__name__)

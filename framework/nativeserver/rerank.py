@@ -23,7 +23,7 @@ from framework.nativeserver.pooled_tasks import (
     prompt_usage,
     told_model,
 )
-from framework.nativeserver.services import Services, services_of
+from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
 _PLACES = re.compile(r"\{query\}|\{document\}")
