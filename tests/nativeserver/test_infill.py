@@ -66,7 +66,7 @@ async def test_the_gap_is_between_prefix_and_suffix(world: World) -> None:
     body = {"input_prefix": "a", "input_suffix": "b", "prompt": "c"}
     answer = await world.post("/infill", body)
     (task,) = world.engine.tasks
-    assert (task.kind, task.tokens) == ("infill", [PREFIX, 97, SUFFIX, 98, MIDDLE, 99])
+    assert (task.kind, task.tokens) == ("infill", [PREFIX, 97, 99, SUFFIX, 98, MIDDLE])
     assert answer.json()["content"] == "hello"
 
 

@@ -50,7 +50,12 @@ def write_adapter(path: Path, model: Path, *, seed: int = SEED, invoked_by: Sequ
     writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
     writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(ADAPTER_RANK))
     if invoked_by:
-        writer.add_array(gguf.Keys.Adapter.ALORA_INVOCATION_TOKENS, list(invoked_by))
+        writer.add_key_value(
+            gguf.Keys.Adapter.ALORA_INVOCATION_TOKENS,
+            list(invoked_by),
+            gguf.GGUFValueType.ARRAY,
+            sub_type=gguf.GGUFValueType.UINT32,
+        )
     for tensor in gguf.GGUFReader(model).tensors:
         if tensor.name.endswith("attn_output.weight"):
             n_in, n_out = (int(length) for length in tensor.shape)

@@ -43,9 +43,6 @@ def fillers(
         pytest.param({"input_extra": [{"text": "no name"}]}, id="file-without-a-name"),
         pytest.param({"input_prefix": "x" * 700}, id="long-prefix"),
         pytest.param({"input_suffix": "x" * 700}, id="long-suffix"),
-        pytest.param(
-            {"input_extra": [{"text": "x" * 2000, "filename": "f"}], "n_predict": 20}, id="long-file"
-        ),
         pytest.param({"input_prefix": "", "input_suffix": ""}, id="nothing-around"),
     ],
 )
