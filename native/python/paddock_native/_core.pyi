@@ -375,7 +375,6 @@ class Task:
     embd_normalize: int
     file_name: str
     lora_scales: dict[int, float]
-    control_action: str
     file_path: str
 
 class TokenProbability:
