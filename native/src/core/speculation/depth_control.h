@@ -135,6 +135,9 @@ class DepthControl {
     /// none.
     std::vector<std::int64_t> last_undrafted_;
     std::array<std::int32_t, n_types> off_dwells_{};
+    /// Of this cycle, and of the last decision.
+    bool has_changed_ = false;
+    double last_gain_ = 0.0;
     Changes changes_{};
     std::int64_t n_baseline_probes_ = 0;
     Group group_;
