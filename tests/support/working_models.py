@@ -29,7 +29,7 @@ def write_working_model(path: Path, *, name: str = "Noise") -> Path:
     writer.add_head_count_kv(HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(EMBEDDING // HEADS)
-    vocabulary = _add_vocabulary(writer)
+    vocabulary = add_vocabulary(writer)
     _add_weights(writer, vocabulary)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -38,7 +38,8 @@ def write_working_model(path: Path, *, name: str = "Noise") -> Path:
     return path
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter) -> int:
+def add_vocabulary(writer: gguf.GGUFWriter) -> int:
+    """Single bytes and three special tokens. Returns how many tokens there are."""
     special = {"<unk>": gguf.TokenType.UNKNOWN, "<s>": gguf.TokenType.CONTROL, "</s>": gguf.TokenType.CONTROL}
     tokens = [*special, *(f"<0x{number:02X}>" for number in range(BYTES))]
     writer.add_tokenizer_model("llama")
