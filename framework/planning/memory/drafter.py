@@ -58,7 +58,7 @@ class Beside:
     """The processor may rearrange weights in host memory."""
 
 
-def rollback(draft: DraftPlan | None, architecture: str) -> int:
+def rollback(draft: DraftPlan | None, architecture: str | None) -> int:
     """Tokens whose states the main context, a model of this architecture, keeps copies of."""
     if draft is None:
         return 0
