@@ -137,5 +137,7 @@ class SpeculationParams(Protocol):
     """Negative: auto."""
     verify: str
     grammar_blocks: bool
+    rs_snapshots: int
+    """Negative: auto."""
     strict: bool
     depth: DepthParams

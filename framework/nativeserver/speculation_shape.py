@@ -104,6 +104,7 @@ def defaults_json(settings: SpeculationParams) -> dict[str, Any]:
         "draft_temperature": "auto" if temperature < 0 else temperature,
         "verify": settings.verify,
         "grammar": "block" if settings.grammar_blocks else "allow",
+        "rs_snapshots": "auto" if settings.rs_snapshots < 0 else settings.rs_snapshots,
         "strict": settings.strict,
     }
 
@@ -124,5 +125,8 @@ def finite(number: float) -> float:
 
 
 def _capabilities(facts: Any) -> dict[str, bool | str]:
-    """Those of 11 §2 that a type of this build asks for: true, or the reason of what is missing."""
-    return {"trim": True if facts.removal in CAN_CUT else "no-rollback"}
+    """Those of 11 §2 that a type of this build asks for: true, or what is missing or done instead."""
+    found: dict[str, bool | str] = {"trim": True if facts.removal in CAN_CUT else "no-rollback"}
+    if facts.is_recurrent or facts.is_hybrid:
+        found["rs-snapshots"] = True if facts.removal == "recurrent" else "redecode"
+    return found

@@ -43,8 +43,9 @@ struct FakeContextOptions {
 
 /// Memory as libllama's: positions of each sequence in order, with a capacity. With `n_swa` the oldest fall
 /// out of the window, and what is computed looks no further back. On recurrent and hybrid facts a running
-/// state stands for all tokens, and only goes back as a whole or through a state. Logits depend on tokens,
-/// their positions and the adapters that they were computed under, so that equal output means equal memory.
+/// state stands for all tokens, and only goes back as a whole, through a state, or by `n_rs_seq` copies of
+/// it. Logits depend on tokens, their positions and the adapters that they were computed under, so that equal
+/// output means equal memory.
 class FakeContext : public Context {
   public:
     explicit FakeContext(FakeContextOptions options = {}, std::shared_ptr<Journal> journal = nullptr)
@@ -75,8 +76,9 @@ class FakeContext : public Context {
         journal_->add(Journal::Window{{rows.begin(), rows.end()}, code, adapters_, embeds_});
         outputs_.clear();
         if (code == aborted) {
-            // As the library does: what was computed until then stays.
+            // As the library does: what was computed until then stays. It is no whole decode to step back in.
             take(rows.first(rows.size() / 2));
+            std::ranges::for_each(lanes_, [](FakeLane& lane) { lane.recent_states.clear(); });
         }
         if (code == 0) {
             take(rows);
@@ -106,6 +108,11 @@ class FakeContext : public Context {
         const bool is_whole = first <= lane.begin() && behind >= lane.end();
         const bool takes_some = !is_whole && first < behind;
         const bool takes_state = has_running_state() && first <= lane.state_position;
+        if (takes_some && takes_state && can_step_back(lane, first, behind)) {
+            lane.step_back(lane.state_position + 1 - first);
+            lane.cells.erase(lane.cells.lower_bound(first), lane.cells.end());
+            return true;
+        }
         if (takes_some && (options_.refuses_partial_removal || takes_state)) {
             return false;
         }
@@ -211,6 +218,13 @@ class FakeContext : public Context {
     FakeLane& lane_of(SequenceId sequence) { return lanes_.at(static_cast<std::size_t>(sequence)); }
     bool has_running_state() const { return facts().is_recurrent || facts().is_hybrid; }
 
+    /// Once after each decode, and at most `n_rs_seq` tokens.
+    bool can_step_back(const FakeLane& lane, Position first, Position behind) const {
+        const Position n_steps = lane.state_position + 1 - first;
+        return !options_.refuses_partial_removal && behind == lane.end() && n_steps <= facts().n_rs_seq &&
+               n_steps < static_cast<Position>(lane.recent_states.size());
+    }
+
     static std::string range(Position from, Position to) {
         return "[" + std::to_string(from) + "," + (to < 0 ? "end" : std::to_string(to)) + ")";
     }
@@ -271,6 +285,9 @@ class FakeContext : public Context {
         pooled_.clear();
         if (!facts().has_memory) {
             lanes_.assign(lanes_.size(), {});
+        }
+        for (const BatchRow& row : rows) {
+            lane_of(row.sequence).recent_states.clear();
         }
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const BatchRow& row = rows[i];

@@ -31,6 +31,8 @@ struct FakeLane {
     /// Running state of recurrent models, and the last position that went into it.
     std::uint64_t state = 0;
     Position state_position = -1;
+    /// The running state after each row of the last decode, until it was stepped back once.
+    std::vector<std::uint64_t> recent_states;
 
     Position begin() const { return cells.empty() ? 0 : cells.begin()->first; }
     Position end() const { return cells.empty() ? 0 : cells.rbegin()->first + 1; }
@@ -50,6 +52,14 @@ struct FakeLane {
         cells[position] = {token, salt};
         state = mixed(mixed(state, static_cast<std::uint64_t>(token)), salt);
         state_position = position;
+        recent_states.push_back(state);
+    }
+
+    /// Only within the last decode, behind its first row.
+    void step_back(Position n_steps) {
+        state = recent_states[recent_states.size() - 1 - static_cast<std::size_t>(n_steps)];
+        state_position -= n_steps;
+        recent_states.clear();
     }
 
     /// Bytes of it; `partial` leaves out the cells.

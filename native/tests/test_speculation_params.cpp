@@ -262,3 +262,23 @@ TEST_CASE("the longest draft is that of the types asked for") {
     params.types = {"draft-simple", "ngram-mod", "ngram-cache"};
     CHECK(longest_draft(params) == 64);
 }
+
+TEST_CASE("11 §13.4: copies of a running state are made for drafts of a model, and no more than that") {
+    SpeculationParams params;
+    CHECK(wanted_snapshots(params) == 0);
+    params.types = {"ngram-mod"};
+    CHECK(wanted_snapshots(params) == 0);
+    params.types = {"ngram-mod", "draft-simple"};
+    CHECK(wanted_snapshots(params) == 3);
+    params.n_max = 16;
+    CHECK(wanted_snapshots(params) == 8);
+    params.rs_snapshots = 0;
+    CHECK(wanted_snapshots(params) == 0);
+    params.rs_snapshots = 16;
+    CHECK(wanted_snapshots(params) == 16);
+    params.types.clear();
+    CHECK(wanted_snapshots(params) == 0);
+    params.rs_snapshots = 65;
+    CHECK(problems_of(params) ==
+          std::vector<std::string>{"--spec-rs-snapshots is 65; it has to be 'auto', or from 0 to 64"});
+}

@@ -170,6 +170,7 @@ def speculation_params() -> SimpleNamespace:
         draft_temperature=-1.0,
         verify="rejection",
         grammar_blocks=False,
+        rs_snapshots=-1,
         strict=False,
         simple=SimpleNamespace(n=12, m=48, min_hits=1),
         map_k=SimpleNamespace(n=12, m=48, min_hits=1),

@@ -37,7 +37,7 @@ COUNTS = (
 
 def small_task() -> SimpleNamespace:
     """Task with the attributes of actions as well."""
-    action = {"file_name": "", "file_path": "", "lora_scales": {}, "control_action": ""}
+    action = {"file_name": "", "file_path": "", "lora_scales": {}}
     return SimpleNamespace(**{**vars(new_task()), **action})
 
 
@@ -118,7 +118,7 @@ class SmallCore(WrittenEngine):
             size_bytes=96576768,
         )
         self.facts_.__dict__.update(
-            n_swa=0, is_recurrent=False, kv_unified=True, n_ubatch=512, removal="partial"
+            n_swa=0, is_recurrent=False, is_hybrid=False, kv_unified=True, n_ubatch=512, removal="partial"
         )
 
     def submit(self, tasks: Sequence[Any]) -> list[int]:

@@ -264,7 +264,7 @@ def test_a_value_out_of_range_names_flag_value_and_range(
         ),
         (
             ("--reasoning-loop-window", "100"),
-            "--reasoning-loop-window 100 must be at least --reasoning-loop-min-coverage 192",
+            "--reasoning-loop-window 100 must be at least --reasoning-loop-min-coverage 192; set both",
         ),
         (
             ("--reasoning-loop-max-period", "129"),

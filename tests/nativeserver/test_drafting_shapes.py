@@ -121,6 +121,21 @@ async def test_props_of_a_server_that_drafts_nothing_say_why() -> None:
         assert told["capabilities"] == {"trim": "no-rollback"}
 
 
+@pytest.mark.parametrize(
+    ("removal", "capabilities"),
+    [
+        ("recurrent", {"trim": True, "rs-snapshots": True}),
+        ("full", {"trim": "no-rollback", "rs-snapshots": "redecode"}),
+    ],
+)
+async def test_props_tell_how_a_running_state_goes_back(removal: str, capabilities: dict[str, Any]) -> None:
+    engine = {"model_path": "/m.gguf", "speculation": {"rs_snapshots": 4}}
+    async with small_world(engine=engine) as world:
+        world.core.facts_.removal, world.core.facts_.is_hybrid = removal, True
+        told = (await world.get("/props")).json()["speculation"]
+        assert (told["capabilities"], told["defaults"]["rs_snapshots"]) == (capabilities, 4)
+
+
 async def shown_metrics(**fields: Any) -> list[str]:
     async with small_world(metrics=True) as world:
         world.core.totals_ = totals(speculation=drafting.speculation_totals(**fields))

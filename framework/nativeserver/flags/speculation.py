@@ -5,6 +5,8 @@ A type of llama-server that this build lacks is accepted; the engine drops it wi
 
 from __future__ import annotations
 
+from typing import Any
+
 from framework.nativeserver.flags.flag import Flag, switch, valued
 from framework.nativeserver.flags.knobs import knob
 from framework.nativeserver.flags.values import Value, choice, mapped, number, shown, whole
@@ -30,6 +32,9 @@ N_MAX, N_MIN = 3, 0
 MOST_DRAFTED = 64
 OF_THE_REQUEST = -1.0
 """The drafter's temperature where none is set."""
+AS_DRAFTED = -1
+"""Copies of a running state where no number of them is set."""
+MOST_SNAPSHOTS = 64
 
 
 def _types(text: str) -> tuple[str, ...]:
@@ -44,10 +49,16 @@ def _types(text: str) -> tuple[str, ...]:
 
 
 def _temperature(text: str) -> float:
-    if text == "auto":
-        return OF_THE_REQUEST
+    return OF_THE_REQUEST if text == "auto" else float(_or_auto(number(0), text))
+
+
+def _snapshots(text: str) -> int:
+    return AS_DRAFTED if text == "auto" else int(_or_auto(whole(0, MOST_SNAPSHOTS), text))
+
+
+def _or_auto(value: Value, text: str) -> Any:
     try:
-        return float(number(0).read(text))
+        return value.read(text)
     except ValueError as error:
         raise ValueError(f"{error}; 'auto' is allowed too") from error
 
@@ -115,6 +126,14 @@ FLAGS: tuple[Flag, ...] = (
         mapped({"allow": False, "block": True}, "{allow,block}"),
         "allow",
         "whether anything is drafted while a grammar holds",
+    ),
+    knob(
+        "--spec-rs-snapshots",
+        "speculation.rs_snapshots",
+        Value("[auto|N]", _snapshots),
+        "auto",
+        "drafted tokens that a recurrent model steps back without computing them again, each of which takes"
+        " the memory of a slot's state once more; auto is as many as a draft model drafts, at most 8",
     ),
     switch(
         "--spec-strict",

@@ -72,6 +72,7 @@ class SpeculationParams:
     draft_temperature: float
     verify: str
     grammar_blocks: bool
+    rs_snapshots: int
     strict: bool
     simple: NgramLengths
     map_k: NgramLengths
@@ -190,7 +191,7 @@ class SpeculationFacts:
 class LoraParams:
     """An adapter file and its scale."""
 
-    def __init__(self, path: str | os.PathLike[str], scale: float = 1.0) -> None: ...
+    def __init__(self, path: str | os.PathLike[str], scale: float=1.0) -> None: ...
     path: str
     scale: float
 
@@ -282,7 +283,7 @@ def problems_of(params: EngineParams) -> list[str]:
 class GrammarTrigger:
     """What starts a lazy grammar."""
 
-    def __init__(self, kind: str = "word", value: str = "", token: int = -1) -> None: ...
+    def __init__(self, kind: str='word', value: str='', token: int=-1) -> None: ...
     kind: str
     value: str
     token: int
@@ -375,7 +376,6 @@ class Task:
     embd_normalize: int
     file_name: str
     lora_scales: dict[int, float]
-    control_action: str
     file_path: str
 
 class TokenProbability:
@@ -532,6 +532,7 @@ class ContextFacts:
     is_recurrent: Final[bool]
     is_hybrid: Final[bool]
     removal: Final[str]
+    n_rs_seq: Final[int]
     pooling: Final[int]
     n_classes: Final[int]
 
@@ -603,6 +604,7 @@ class Device:
     free_bytes: Final[int]
 
 def list_devices() -> list[Device]: ...
+
 def library_info() -> dict[str, str | bool]:
     """Version, features of the processor in use, and what this build of llama.cpp can do."""
 

@@ -76,6 +76,7 @@ void bind_wishes(nb::module_& module) {
         .def_rw("draft_temperature", &SpeculationParams::draft_temperature)
         .def_rw("verify", &SpeculationParams::verify)
         .def_rw("grammar_blocks", &SpeculationParams::grammar_blocks)
+        .def_rw("rs_snapshots", &SpeculationParams::rs_snapshots)
         .def_rw("strict", &SpeculationParams::strict)
         .def_rw("simple", &SpeculationParams::simple)
         .def_rw("map_k", &SpeculationParams::map_k)

@@ -43,6 +43,8 @@ struct ContextFacts {
     bool is_recurrent = false;
     bool is_hybrid = false;
     Removal removal = Removal::partial;
+    /// Tokens of the last decode that a running state can step back, once for each decode; 0: none.
+    std::int32_t n_rs_seq = 0;
     /// Pooling as libllama numbers it: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
     std::int32_t pooling = 0;
     std::int32_t n_classes = 1;

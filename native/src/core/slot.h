@@ -33,6 +33,8 @@ struct SlotRequest {
     std::int32_t limit = -1;
     /// Newest token, not in memory yet; valid while generating.
     Token pending = 0;
+    /// It goes on with the text of its slot: what was learnt of drafting there holds (10 §6.5).
+    bool continues_text = false;
     /// Where an activated adapter starts; -1: nowhere (10 §19.5).
     std::int32_t alora_start = -1;
     /// Tokens that have to come back into memory before the slot goes on; empty unless refilling (10 §14.7).
@@ -70,6 +72,8 @@ struct Slot {
     std::vector<AdapterScale> adapters;
     /// -1: never.
     Micros last_used = -1;
+    /// What was learnt of drafting in it is void: its request was cancelled, or another text restored.
+    bool is_drafting_stale = false;
     /// What readers see of the last request after it is gone (10 §5.4).
     SlotView last_view;
 

@@ -38,6 +38,7 @@ LlamaContext::LlamaContext(ModelHandle model, ContextHandle context, ContextFact
     sequence_pointers_.resize(capacity);
     for (std::size_t i = 0; i < capacity; ++i) sequence_pointers_[i] = &sequences_[i];
     outputs_.resize(capacity);
+    fresh_rows_.assign(llama_n_seq_max(context_.get()), 0);
     llama_set_embeddings(context_.get(), embeddings_on_);
 }
 
@@ -56,8 +57,11 @@ std::int32_t LlamaContext::decode(std::span<const BatchRow> rows) {
     batch.n_seq_id = sequence_counts_.data();
     batch.seq_id = sequence_pointers_.data();
     batch.logits = outputs_.data();
+    note_rows({});
     try {
-        return llama_decode(context_.get(), batch);
+        const std::int32_t code = llama_decode(context_.get(), batch);
+        if (code == 0) note_rows(rows);
+        return code;
     } catch (const std::exception& error) {
         // GPU drivers throw when the device is lost; the scheduler takes it as a failed decode.
         log_line(LogLevel::error, std::string("decode: ") + error.what());
@@ -86,8 +90,24 @@ void LlamaContext::set_embeddings(bool on) {
     llama_set_embeddings(context_.get(), on);
 }
 
+void LlamaContext::note_rows(std::span<const BatchRow> rows) {
+    std::ranges::fill(fresh_rows_, 0);
+    for (const BatchRow& row : rows) ++fresh_rows_[static_cast<std::size_t>(row.sequence)];
+}
+
+/// Whether the running state has a copy of when the sequence ended before `from`, if it has to go back at
+/// all.
+bool LlamaContext::can_step_back(SequenceId sequence, Position from) const {
+    const Position n_steps = llama_memory_seq_pos_max(memory_, sequence) + 1 - from;
+    return from <= 0 || n_steps <= 0 || n_steps < fresh_rows_[static_cast<std::size_t>(sequence)];
+}
+
 bool LlamaContext::remove(SequenceId sequence, Position from, Position to) {
-    return memory_ == nullptr || llama_memory_seq_rm(memory_, sequence, from, to);
+    if (memory_ == nullptr) return true;
+    if (facts_.n_rs_seq == 0) return llama_memory_seq_rm(memory_, sequence, from, to);
+    const bool is_end = to < 0 || to > llama_memory_seq_pos_max(memory_, sequence);
+    if (is_end && !can_step_back(sequence, from)) return false;
+    return llama_memory_seq_rm(memory_, sequence, from, to);
 }
 
 void LlamaContext::shift(SequenceId sequence, Position from, Position to, Position delta) {
@@ -95,6 +115,7 @@ void LlamaContext::shift(SequenceId sequence, Position from, Position to, Positi
 }
 
 void LlamaContext::copy(SequenceId from, SequenceId to) {
+    fresh_rows_[static_cast<std::size_t>(to)] = 0;
     if (memory_ != nullptr) llama_memory_seq_cp(memory_, from, to, 0, end_position);
 }
 
@@ -120,6 +141,7 @@ std::vector<std::byte> LlamaContext::read_state(SequenceId sequence, bool partia
 }
 
 bool LlamaContext::write_state(SequenceId sequence, std::span<const std::byte> state, bool partial) {
+    fresh_rows_[static_cast<std::size_t>(sequence)] = 0;
     const std::size_t read =
         llama_state_seq_set_data_ext(context_.get(), reinterpret_cast<const std::uint8_t*>(state.data()),
                                      state.size(), sequence, flags_of(partial));
@@ -133,6 +155,7 @@ std::size_t LlamaContext::save_file(SequenceId sequence, const std::string& path
 
 std::size_t LlamaContext::load_file(SequenceId sequence, const std::string& path, std::size_t capacity,
                                     std::vector<Token>& tokens) {
+    fresh_rows_[static_cast<std::size_t>(sequence)] = 0;
     tokens.resize(capacity);
     std::size_t count = 0;
     const std::size_t read =
@@ -168,7 +191,7 @@ void LlamaContext::probe_removal(Token token) {
         facts_.removal = Removal::none;
         return;
     }
-    if (llama_n_rs_seq(context_.get()) > 0) {
+    if (facts_.n_rs_seq > 0) {
         facts_.removal = Removal::recurrent;
         return;
     }

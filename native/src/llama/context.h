@@ -44,6 +44,9 @@ class LlamaContext final : public Context {
     void probe_removal(Token token);
 
   private:
+    bool can_step_back(SequenceId sequence, Position from) const;
+    void note_rows(std::span<const BatchRow> rows);
+
     ModelHandle model_;
     ContextHandle context_;
     ContextFacts facts_;
@@ -58,6 +61,10 @@ class LlamaContext final : public Context {
     std::vector<llama_seq_id> sequences_;
     std::vector<llama_seq_id*> sequence_pointers_;
     std::vector<std::int8_t> outputs_;
+
+    /// Rows of each sequence in the last decode. Copies of a running state are of these; further back
+    /// libllama would take what other rows left there.
+    std::vector<std::int32_t> fresh_rows_;
 
     std::vector<llama_adapter_lora*> adapters_;
     std::vector<AdapterScale> applied_;

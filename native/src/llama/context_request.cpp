@@ -39,6 +39,24 @@ void set_outputs(const EngineParams& params, ContextParams& wanted) {
     }
 }
 
+/// Releases without this field keep no copies of a running state.
+template <typename ContextParams>
+void set_snapshots(const EngineParams& params, ContextParams& wanted) {
+    if constexpr (requires { wanted.n_rs_seq; }) {
+        wanted.n_rs_seq = static_cast<std::uint32_t>(wanted_snapshots(params.speculation));
+    }
+}
+
+/// Found by the type of its argument, so that a header without the function is read, too.
+template <typename LibraryContext>
+std::int32_t snapshots_of(const LibraryContext* context) {
+    if constexpr (requires { llama_n_rs_seq(context); }) {
+        return static_cast<std::int32_t>(llama_n_rs_seq(context));
+    } else {
+        return 0;
+    }
+}
+
 }  // namespace
 
 llama_context_params context_params_of(const EngineParams& params) {
@@ -64,6 +82,7 @@ llama_context_params context_params_of(const EngineParams& params) {
     wanted.type_v = cache_type_of(params.cache_type_v);
     wanted.embeddings = params.embeddings || params.reranking;
     set_outputs(params, wanted);
+    set_snapshots(params, wanted);
     wanted.offload_kqv = params.offload_kqv;
     wanted.op_offload = params.op_offload;
     wanted.swa_full = params.swa_full;
@@ -90,6 +109,7 @@ ContextFacts read_facts(const EngineParams& params, const llama_model* model, ll
     facts.can_shift = memory != nullptr && llama_memory_can_shift(memory);
     facts.is_recurrent = llama_model_is_recurrent(model);
     facts.is_hybrid = llama_model_is_hybrid(model);
+    facts.n_rs_seq = snapshots_of(context);
     facts.pooling = llama_pooling_type(context);
     facts.n_classes = static_cast<std::int32_t>(llama_model_n_cls_out(model));
     warn_of_adjustments(params, facts, n_swa_model);

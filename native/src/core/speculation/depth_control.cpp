@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/speculation/draft_log.h"
+
 namespace paddock {
 namespace {
 
@@ -224,6 +226,11 @@ void DepthControl::end_cycle(const Cycle& cycle) {
     }
     for (std::size_t type = 0; type < n_types; ++type) {
         judge_probes(draft_type_names[type].first);
+    }
+    if (std::exchange(has_changed_, false) && log_) {
+        const auto width = static_cast<std::int32_t>(generating_.size());
+        log_(model_line(width, model_.cycle_ms(width, n_memory_tokens_), cycle.rows,
+                        model_.cycle_ms(cycle.rows, n_memory_tokens_), last_gain_));
     }
 }
 

@@ -148,6 +148,9 @@ class DepthControl {
     /// Time that trials may take from the slots: drafts deeper than what is known to pay.
     double trial_ms_ = 0.0;
     double most_trial_ms_ = 0.0;
+    /// Of this cycle, and of the last decision.
+    bool has_changed_ = false;
+    double last_gain_ = 0.0;
     Changes changes_{};
     std::int64_t n_baseline_probes_ = 0;
     Group group_;

@@ -36,10 +36,19 @@ void add_draft(Counts& counts, const Draft& draft, const Verified& verified) {
     add(counts.verify_counts, verified.counts);
 }
 
+DraftTypeCounts& counts_of(std::vector<DraftTypeCounts>& all, DraftType type) {
+    const auto found = std::ranges::find(all, type, &DraftTypeCounts::type);
+    return found != all.end() ? *found : all.emplace_back(DraftTypeCounts{.type = type});
+}
+
 }  // namespace
 
 void count_draft(SpeculationReport& report, const Draft& draft, const Verified& verified) {
     add_draft(report, draft, verified);
+    DraftTypeCounts& own = counts_of(report.by_type, draft.type);
+    ++own.drafts;
+    own.drafted += draft.size();
+    own.accepted += verified.n_accepted;
 }
 
 void count_draft(SpeculationTotals& totals, const Draft& draft, const Verified& verified) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/speculation/draft_type.h"
+
 namespace paddock {
 
 struct VerifyCounts {
@@ -22,6 +24,14 @@ struct RollbackCounts {
     std::int64_t snapshot = 0;
     std::int64_t redecode = 0;
     std::int64_t refill = 0;
+};
+
+/// What drafts of one type came to; the last two in tokens.
+struct DraftTypeCounts {
+    DraftType type = DraftType::draft_simple;
+    std::int64_t drafts = 0;
+    std::int64_t drafted = 0;
+    std::int64_t accepted = 0;
 };
 
 struct SpeculationReport {
@@ -43,6 +53,8 @@ struct SpeculationReport {
     std::int64_t drafts = 0;
     std::int64_t drafted = 0;
     std::int64_t accepted = 0;
+    /// In the order of their first drafts.
+    std::vector<DraftTypeCounts> by_type;
     /// Drafts that covered the position, and of those the ones accepted there.
     std::vector<std::int64_t> drafted_by_position;
     std::vector<std::int64_t> accepted_by_position;

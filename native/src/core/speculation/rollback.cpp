@@ -57,18 +57,20 @@ void give_up(DecodeState& state, Slot& slot, bool goes_on) {
 RollbackRoute rollback_route(const ContextFacts& facts) {
     switch (facts.removal) {
         case Removal::partial: return RollbackRoute::trim;
+        case Removal::recurrent: return RollbackRoute::snapshot;
         case Removal::full: return RollbackRoute::redecode;
-        case Removal::recurrent:
         case Removal::none: break;
     }
     return RollbackRoute::none;
 }
 
-bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route) {
-    if (route != RollbackRoute::redecode) {
+bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_drafted) {
+    SlotRequest& request = *slot.request;
+    request.saved_state.clear();
+    const bool is_in_reach = route == RollbackRoute::snapshot && n_drafted <= state.facts().n_rs_seq;
+    if (route == RollbackRoute::trim || is_in_reach) {
         return true;
     }
-    SlotRequest& request = *slot.request;
     request.saved_state = state.context().read_state(slot.id, true);
     request.n_saved_tokens = slot.n_tokens();
     return !request.saved_state.empty();
@@ -81,7 +83,7 @@ void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t
     if (slot.n_tokens() == n_in_memory) {
         ++own.none;
         ++all.none;
-    } else if (route == RollbackRoute::redecode) {
+    } else if (!slot.request->saved_state.empty()) {
         if (!decode_again(state, slot)) {
             give_up(state, slot, goes_on);
             return;
@@ -89,13 +91,14 @@ void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t
         ++own.redecode;
         ++all.redecode;
     } else {
+        const bool is_trim = route == RollbackRoute::trim;
         if (!state.context().remove(slot.id, slot.n_tokens(), end_position) ||
-            !has_history(state.context(), slot)) {
+            (is_trim && !has_history(state.context(), slot))) {
             give_up(state, slot, goes_on);
             return;
         }
-        ++own.trim;
-        ++all.trim;
+        ++(is_trim ? own.trim : own.snapshot);
+        ++(is_trim ? all.trim : all.snapshot);
     }
 }
 

@@ -17,6 +17,8 @@ constexpr auto guard_modes = std::to_array<std::string_view>({"off", "stop", "fo
 constexpr std::int32_t max_baseline_interval = 4096;
 /// Tokens of a pattern or of a draft, as llama-server has them.
 constexpr std::int32_t max_ngram = 1024;
+/// Copies of a running state that are made unasked; each is as large as the state of a slot.
+constexpr std::int32_t max_snapshots_unasked = 8;
 /// Repetitions of the longest period that a window has to have room for.
 constexpr std::int32_t periods_in_window = 3;
 
@@ -88,6 +90,17 @@ std::int32_t longest_draft(const SpeculationParams& params) {
     return longest;
 }
 
+std::int32_t wanted_snapshots(const SpeculationParams& params) {
+    if (params.rs_snapshots >= 0) {
+        return params.types.empty() ? 0 : params.rs_snapshots;
+    }
+    const bool drafts_by_model = std::ranges::any_of(params.types, [](const std::string& name) {
+        const std::optional<DraftType> type = draft_type_of(name);
+        return type.has_value() && is_model_drafter(*type);
+    });
+    return drafts_by_model ? std::min(params.n_max, max_snapshots_unasked) : 0;
+}
+
 std::vector<std::string> problems_of(const SpeculationParams& params) {
     Checks checks;
     checks.range("--spec-draft-n-max", params.n_max, 1, max_depth);
@@ -97,6 +110,9 @@ std::vector<std::string> problems_of(const SpeculationParams& params) {
                   "--spec-draft-temp is " + text_of(params.draft_temperature) +
                       "; it has to be 'auto', or a finite number, at least 0");
     checks.word("--spec-verify", params.verify, verify_modes);
+    checks.expect(params.rs_snapshots <= max_depth,
+                  "--spec-rs-snapshots is " + std::to_string(params.rs_snapshots) +
+                      "; it has to be 'auto', or from 0 to " + std::to_string(max_depth));
     check_ngram(checks, "--spec-ngram-simple", params.simple);
     check_ngram(checks, "--spec-ngram-map-k", params.map_k);
     check_ngram(checks, "--spec-ngram-map-k4v", params.map_k4v);

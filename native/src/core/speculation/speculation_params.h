@@ -68,6 +68,9 @@ struct SpeculationParams {
     std::string verify = "rejection";  // exact rejection match-first
     /// Whether an active grammar suspends drafting (10 §23.6).
     bool grammar_blocks = false;
+    /// Tokens that a running state can step back by itself (11 §13.4); negative: as many as models draft, at
+    /// most 8.
+    std::int32_t rs_snapshots = -1;
     /// A type that can't run fails the load (11 §3.5).
     bool strict = false;
     NgramLengths simple;
@@ -102,6 +105,10 @@ struct LoopGuardParams {
 
 /// Tokens of the longest draft that the types which were asked for can make; 0: none does.
 std::int32_t longest_draft(const SpeculationParams& params);
+
+/// Copies of a running state to ask a context for, each of them one token older than the one before; 0: none
+/// (11 §13.4).
+std::int32_t wanted_snapshots(const SpeculationParams& params);
 
 /// Every violation of 11 §18, and of 11 §19.2, in words that name flag, value and range; empty when all is
 /// well.

@@ -1,12 +1,16 @@
 #include "core/speculation/speculator.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <utility>
 
 #include "core/speculation/draft_counts.h"
 #include "core/speculation/draft_limit.h"
+#include "core/speculation/draft_log.h"
+#include "core/speculation/draft_setting.h"
 #include "core/token_step.h"
 
 namespace paddock {
@@ -49,6 +53,7 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     draft_us_ = accept_us_ = 0;
     n_drafting_ = deepest_ = 0;
     n_memory_tokens_ = 0;
+    n_generating_ = 0;
     is_probe_ = false;
     std::vector<Slot*> open;
     std::vector<SequenceId> generating;
@@ -70,16 +75,16 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     if (drafters_.empty() || generating.empty()) {
         return;
     }
+    n_generating_ = static_cast<std::int32_t>(generating.size());
     control_.start_cycle(generating, n_memory_tokens_);
     is_probe_ = control_.is_baseline_probe();
     for (Slot* slot : open) {
         slot->request->speculation.idle_reason = is_probe_ ? idle::baseline_probe : idle::baseline;
     }
     if (!is_probe_) {
-        const auto n_generating = static_cast<std::int32_t>(generating.size());
         for (DrafterSet::Member& runner : drafters_.members()) {
             if (!open.empty()) {
-                ask(runner, open, n_generating);
+                ask(runner, open);
             }
         }
         drafters_.drop_unusable();
@@ -108,18 +113,17 @@ void Speculator::prepare(Slot& slot) {
     SlotRequest& request = *slot.request;
     SpeculationReport& report = request.speculation;
     report.fallback_reason = facts().fallback_reason;
-    if (known.lora_key != slot.record.lora_key) {
+    const bool is_stale = std::exchange(slot.is_drafting_stale, false);
+    if (is_stale || known.lora_key != slot.record.lora_key) {
         control_.reset(slot.id);
         known.lora_key = slot.record.lora_key;
     }
-    // 10 §6.5: what was learnt of another text says nothing about this one.
-    const bool keeps = 2 * slot.n_prompt_cached >= static_cast<std::int32_t>(request.task.tokens.size());
     for (const DrafterSet::Member& runner : drafters_.members()) {
         if (!is_wanted(request.params->speculation, runner)) {
             continue;
         }
         report.types.push_back(runner.name);
-        control_.begin(slot.id, runner.drafter->type(), setting_of(slot, runner), keeps);
+        control_.begin(slot.id, runner.drafter->type(), setting_of(slot, runner), request.continues_text);
     }
     const auto& asked = request.params->speculation.type;
     if (report.types.empty() && asked.has_value()) {
@@ -136,17 +140,7 @@ bool Speculator::is_wanted(const SpeculationRequest& request, const DrafterSet::
 }
 
 DepthSetting Speculator::setting_of(const Slot& slot, const DrafterSet::Member& runner) const {
-    const SpeculationParams& server = state_.params.speculation;
-    const SpeculationRequest& wanted = slot.request->params->speculation;
-    const bool is_model = is_model_drafter(runner.drafter->type());
-    return {.base = is_model ? std::min(wanted.n_max.value_or(server.n_max), runner.drafter->own_max())
-                             : runner.drafter->own_max(),
-            .n_min = is_model ? wanted.n_min.value_or(server.n_min) : runner.drafter->own_min(),
-            .p_min = is_model ? wanted.p_min.value_or(server.p_min) : 0.0F,
-            .temperature = slot.request->params->sampling.temperature,
-            .mode = std::string(name_of(asked_mode_)),
-            .adaptive = wanted.adaptive.value_or(server.depth.adaptive),
-            .controller = wanted.controller.value_or(server.depth.controller)};
+    return draft_setting(*slot.request, *runner.drafter, state_.params.speculation, asked_mode_);
 }
 
 /// Why the slot can't draft in this cycle, or nothing.
@@ -165,7 +159,7 @@ const char* Speculator::obstacle(Slot& slot) {
     return "";
 }
 
-std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min,
+std::int32_t Speculator::room_for(const Slot& slot, DraftType type, std::int32_t cap, std::int32_t n_min,
                                   std::int32_t n_reserved, std::int32_t n_others) const {
     const SlotRequest& request = *slot.request;
     const ContextFacts& facts = state_.facts();
@@ -177,6 +171,10 @@ std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32
                    .n_rs_seq = std::nullopt,
                    .batch_rows_left = facts.n_batch - n_reserved,
                    .n_unplaced = n_others};
+    // Those from the text are longer than copies of a state are many, and go back by decoding again.
+    if (route_ == RollbackRoute::snapshot && is_model_drafter(type)) {
+        room.n_rs_seq = facts.n_rs_seq;
+    }
     if (request.limit >= 0 && request.output.has_value()) {
         room.remaining = request.limit - request.output->n_decoded();
     }
@@ -184,7 +182,7 @@ std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32
 }
 
 /// One drafter, for all slots that have no draft yet (11 §3.3).
-void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating) {
+void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
     std::vector<DraftRequest> requests;
     std::vector<Slot*> asked;
     std::int32_t n_reserved = 0;
@@ -194,8 +192,9 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
         }
         const DepthSetting setting = setting_of(*slot, runner);
         const std::int32_t cap = control_.cap(slot->id, runner.drafter->type(), true);
-        const std::int32_t n_others = n_generating - static_cast<std::int32_t>(asked.size()) - 1;
-        const std::int32_t limit = room_for(*slot, cap, setting.n_min, n_reserved, n_others);
+        const std::int32_t n_others = n_generating_ - static_cast<std::int32_t>(asked.size()) - 1;
+        const std::int32_t limit =
+            room_for(*slot, runner.drafter->type(), cap, setting.n_min, n_reserved, n_others);
         if (limit <= 0) {
             if (cap > 0) {
                 slot->request->speculation.idle_reason = idle::no_room;
@@ -219,27 +218,29 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
 
 DraftRequest Speculator::request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const {
     SlotRequest& request = *slot.request;
-    const float wanted = state_.params.speculation.draft_temperature;
-    const bool draws = asked_mode_ != VerifyMode::exact && request.sampler->has_distribution();
-    const float temperature = wanted >= 0.0F ? wanted : draws ? setting.temperature : 0.0F;
     return {.slot = slot.id,
             .tokens = slot.record.tokens,
             .pending = request.pending,
             .limit = limit,
             .n_min = setting.n_min,
             .p_min = setting.p_min,
-            .temperature = draws ? temperature : 0.0F,
+            .temperature = setting.temperature,
             .seed = static_cast<std::uint64_t>(request.sampler->draw() * seed_range)};
 }
 
 bool Speculator::take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked) {
     SpeculationReport& report = slot.request->speculation;
-    draft.cut(asked.limit);
+    if (draft.size() > asked.limit) {
+        state_.log(log_debug, "slot " + std::to_string(slot.id) + ": a draft of " + runner.name +
+                                  " is cut from " + std::to_string(draft.size()) + " to " +
+                                  std::to_string(asked.limit) + " tokens");
+        draft.cut(asked.limit);
+    }
     if (draft.empty() || draft.size() < asked.n_min) {
         report.idle_reason = draft.empty() ? idle::empty_draft : idle::below_n_min;
         return false;
     }
-    if (!save_for_rollback(state_, slot, route_)) {
+    if (!save_for_rollback(state_, slot, route_, draft.size())) {
         report.idle_reason = idle::off;
         return false;
     }
@@ -349,10 +350,12 @@ void Speculator::end_cycle(const CycleWork& work) {
     const double decode_ms = to_ms(work.decode_us);
     const double accept_ms = to_ms(accept_us_);
     const double total_ms = to_ms(work.total_us);
-    totals.phase_ms[0] += draft_ms;
-    totals.phase_ms[1] += decode_ms;
-    totals.phase_ms[2] += accept_ms;
-    totals.phase_ms[3] += std::max(0.0, total_ms - draft_ms - decode_ms - accept_ms);
+    const std::array<double, 4> phase_ms{draft_ms, decode_ms, accept_ms,
+                                         std::max(0.0, total_ms - draft_ms - decode_ms - accept_ms)};
+    std::ranges::transform(totals.phase_ms, phase_ms, totals.phase_ms.begin(), std::plus<>());
+    if (n_generating_ > 0) {
+        state_.log(log_debug, cycle_line(n_generating_, work.n_rows, phase_ms, total_ms));
+    }
     control_.end_cycle({.is_pure = work.is_pure,
                         .rows = work.n_rows,
                         .model_ms = total_ms - draft_ms,

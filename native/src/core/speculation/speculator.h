@@ -62,9 +62,9 @@ class Speculator {
     bool is_wanted(const SpeculationRequest& request, const DrafterSet::Member& runner) const;
     DepthSetting setting_of(const Slot& slot, const DrafterSet::Member& runner) const;
     const char* obstacle(Slot& slot);
-    std::int32_t room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min, std::int32_t n_reserved,
-                          std::int32_t n_others) const;
-    void ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating);
+    std::int32_t room_for(const Slot& slot, DraftType type, std::int32_t cap, std::int32_t n_min,
+                          std::int32_t n_reserved, std::int32_t n_others) const;
+    void ask(DrafterSet::Member& runner, std::vector<Slot*>& open);
     DraftRequest request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const;
     bool take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked);
     void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);
@@ -82,6 +82,7 @@ class Speculator {
     // Of the cycle.
     std::vector<Unsettled> unsettled_;
     bool is_probe_ = false;
+    std::int32_t n_generating_ = 0;
     Micros draft_us_ = 0;
     Micros accept_us_ = 0;
     std::int32_t n_drafting_ = 0;
