@@ -39,6 +39,10 @@ void set_outputs(const EngineParams& params, ContextParams& wanted) {
     }
 }
 
+/// Whether several rows of a sequence could have candidates of the device's.
+template <typename ContextParams>
+constexpr bool knows_outputs_per_sequence = requires(ContextParams params) { params.n_outputs_max_per_seq; };
+
 }  // namespace
 
 llama_context_params context_params_of(const EngineParams& params) {
@@ -90,6 +94,7 @@ ContextFacts read_facts(const EngineParams& params, const llama_model* model, ll
     facts.can_shift = memory != nullptr && llama_memory_can_shift(memory);
     facts.is_recurrent = llama_model_is_recurrent(model);
     facts.is_hybrid = llama_model_is_hybrid(model);
+    facts.backend_multi_output = knows_outputs_per_sequence<llama_context_params>;
     facts.pooling = llama_pooling_type(context);
     facts.n_classes = static_cast<std::int32_t>(llama_model_n_cls_out(model));
     warn_of_adjustments(params, facts, n_swa_model);

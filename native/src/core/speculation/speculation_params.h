@@ -65,7 +65,9 @@ struct SpeculationParams {
     float p_min = 0.0F;
     /// Temperature of the drafter; negative: the request's in mode `rejection`, else 0 (11 §5.5).
     float draft_temperature = -1.0F;
-    std::string verify = "rejection";  // exact rejection match-first
+    std::string verify = "rejection";      // exact rejection match-first
+    std::string reduced = "auto";          // auto off host device
+    std::string reduced_drafters = "all";  // all block
     /// Whether an active grammar suspends drafting (10 §23.6).
     bool grammar_blocks = false;
     /// A type that can't run fails the load (11 §3.5).
