@@ -75,7 +75,7 @@ def test_the_text_is_that_of_whole_rows(
 @pytest.mark.parametrize(
     ("fields", "reason", "view_reason"),
     [
-        ({"temperature": 0, "repeat_penalty": 1.1}, "penalties", ""),
+        ({"temperature": 0, "repeat_penalty": 1.01}, "penalties", ""),
         ({"temperature": 0, "n_probs": 2}, "prob-reporting", ""),
         ({"temperature": 0.5, "seed": 1, "top_k": 0}, "unbounded-top-k", ""),
         ({"temperature": 0, "typical_p": 0.5}, "greedy", "sampler"),
