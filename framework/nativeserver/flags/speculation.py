@@ -121,8 +121,7 @@ FLAGS: tuple[Flag, ...] = (
         "speculation.reduced_drafters",
         choice("all", "block"),
         "all",
-        "whose drafts are judged by the best tokens alone; block means none here, all of whose drafters go "
-        "token by token",
+        "whose drafts are judged by the best tokens alone; block: block drafters', none of which is built",
     ),
     knob(
         "--spec-grammar",
