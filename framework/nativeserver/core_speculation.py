@@ -5,7 +5,7 @@ Part of nativeserver.core; attribute names equal those of report.h and speculati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 
@@ -27,6 +27,16 @@ class RollbackCounts(Protocol):
     snapshot: int
     redecode: int
     refill: int
+
+
+class ReducedReport(Protocol):
+    """How the latest draft was judged (11 §11)."""
+
+    path: str
+    """off host"""
+    reason: str
+    view_reason: str
+    k: int
 
 
 class SpeculationReport(Protocol):
@@ -51,6 +61,7 @@ class SpeculationReport(Protocol):
     accepted_by_position: Sequence[int]
     verify_mode: str
     verify_counts: VerifyCounts
+    reduced: ReducedReport
     rollbacks: RollbackCounts
     suppressed: bool
 
@@ -76,6 +87,8 @@ class SpeculationTotals(Protocol):
     drafted_by_position: Sequence[int]
     accepted_by_position: Sequence[int]
     verify_counts: VerifyCounts
+    reduced: Mapping[str, int]
+    """Verifications by the reason for or against reduced ones."""
     rollbacks: RollbackCounts
     phase_ms: Sequence[float]
     """draft, verify, accept, other"""
@@ -102,6 +115,10 @@ class Speculation(Protocol):
     dropped: Sequence[DroppedType]
     fallback_reason: str
     """Empty when every type that was asked for runs."""
+    reduced_path: str
+    """off host"""
+    reduced_reason: str
+    """Why it is not the device, if that was asked for."""
 
 
 class DepthParams(Protocol):
@@ -136,6 +153,8 @@ class SpeculationParams(Protocol):
     draft_temperature: float
     """Negative: auto."""
     verify: str
+    reduced: str
+    reduced_drafters: str
     grammar_blocks: bool
     rs_snapshots: int
     """Negative: auto."""

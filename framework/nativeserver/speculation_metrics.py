@@ -92,6 +92,12 @@ METRICS: tuple[Metric, ...] = (
         "Verified tokens, by outcome",
         _series("outcome", lambda totals: verify_counts_json(totals.verify_counts)),
     ),
+    Metric(
+        "spec_reduced_total",
+        "counter",
+        "Verifications, by why the best tokens of a row were enough or not",
+        _series("reason", lambda totals: totals.reduced),
+    ),
     Metric("spec_tree_drafts_total", "counter", "Drafts with branches", _no_trees),
     Metric(
         "spec_rollbacks_total",

@@ -132,6 +132,10 @@ TEST_CASE("11 §18: words have their lists") {
           "--spec-dm-controller is 'luck'; it has to be one of profit, fringe");
     CHECK(names(problem_with<SpeculationParams>([](auto& p) { p.verify = "never"; }),
                 "--spec-verify is 'never'"));
+    CHECK(problem_with<SpeculationParams>([](auto& p) { p.reduced = "gpu"; }) ==
+          "--spec-reduced is 'gpu'; it has to be one of auto, off, host, device");
+    CHECK(problem_with<SpeculationParams>([](auto& p) { p.reduced_drafters = ""; }) ==
+          "--spec-reduced-drafters is ''; it has to be one of all, block");
 }
 
 TEST_CASE("11 §18.1: ranges hold when adaptive depth is off, too") {

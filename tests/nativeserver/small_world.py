@@ -118,7 +118,14 @@ class SmallCore(WrittenEngine):
             size_bytes=96576768,
         )
         self.facts_.__dict__.update(
-            n_swa=0, is_recurrent=False, is_hybrid=False, kv_unified=True, n_ubatch=512, removal="partial"
+            n_swa=0,
+            is_recurrent=False,
+            is_hybrid=False,
+            kv_unified=True,
+            n_ubatch=512,
+            removal="partial",
+            backend_sampler=True,
+            backend_multi_output=False,
         )
 
     def submit(self, tasks: Sequence[Any]) -> list[int]:

@@ -108,6 +108,7 @@ def test_every_flag_reaches_the_core() -> None:
             "--spec-grammar",
             "block",
         ),
+        *("--spec-reduced", "device", "--spec-reduced-drafters", "block"),
         *("--spec-strict", "--spec-ngram-mod-n-match", "20", "--spec-ngram-mod-n-min", "5"),
         *("--spec-ngram-simple-size-n", "3", "--spec-ngram-map-k-size-m", "4"),
         *("--spec-ngram-map-k4v-min-hits", "5", "-lcs", "/s", "-lcd", "/d", "--spec-dm-adaptive", "off"),
@@ -118,6 +119,7 @@ def test_every_flag_reaches_the_core() -> None:
     wanted = drafting.speculation_params()
     wanted.types, wanted.n_max, wanted.n_min, wanted.p_min = ["draft-simple"], 8, 2, 0.5
     wanted.draft_temperature, wanted.verify, wanted.grammar_blocks, wanted.strict = 0.0, "exact", True, True
+    wanted.reduced, wanted.reduced_drafters = "device", "block"
     wanted.model = SimpleNamespace(
         path="/d.gguf",
         n_gpu_layers=7,
@@ -216,6 +218,8 @@ def test_flags_without_effect_warn_once(argv: tuple[str, ...]) -> None:
         (("--spec-draft-temp", "nan"), ("'nan'", "'auto'")),
         (("--spec-draft-temp", "1e39"), ("'auto'",)),
         (("--spec-verify", "Exact"), ("'Exact'", "match-first")),
+        (("--spec-reduced", "gpu"), ("'gpu'", "auto, off, host, device")),
+        (("--spec-reduced-drafters", ""), ("''", "all, block")),
         (("--spec-grammar", "on"), ("'on'", "allow, block")),
         (("--spec-dm-adaptive", "maybe"), ("'maybe'", "on, ")),
         (("--spec-dm-controller", "pid"), ("'pid'", "profit, fringe")),

@@ -121,6 +121,20 @@ FLAGS: tuple[Flag, ...] = (
         "how drafts with probabilities are judged; match-first accepts more, and is only nearly right",
     ),
     knob(
+        "--spec-reduced",
+        "speculation.reduced",
+        choice("auto", "off", "host", "device"),
+        "auto",
+        "where the best tokens of a row are found that a draft is judged by; off judges it by whole rows",
+    ),
+    knob(
+        "--spec-reduced-drafters",
+        "speculation.reduced_drafters",
+        choice("all", "block"),
+        "all",
+        "whose drafts are judged by the best tokens alone; block: block drafters', none of which is built",
+    ),
+    knob(
         "--spec-grammar",
         "speculation.grammar_blocks",
         mapped({"allow": False, "block": True}, "{allow,block}"),

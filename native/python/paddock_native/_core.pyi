@@ -71,6 +71,8 @@ class SpeculationParams:
     p_min: float
     draft_temperature: float
     verify: str
+    reduced: str
+    reduced_drafters: str
     grammar_blocks: bool
     rs_snapshots: int
     strict: bool
@@ -123,6 +125,14 @@ class RollbackCounts:
     redecode: Final[int]
     refill: Final[int]
 
+class ReducedReport:
+    """How the latest draft was judged: by the k best tokens of its rows, or why not."""
+
+    path: Final[str]
+    reason: Final[str]
+    view_reason: Final[str]
+    k: Final[int]
+
 class SpeculationReport:
     """What drafting did for one request."""
 
@@ -145,6 +155,7 @@ class SpeculationReport:
     accepted_by_position: Final[list[int]]
     verify_mode: Final[str]
     verify_counts: Final[VerifyCounts]
+    reduced: Final[ReducedReport]
     rollbacks: Final[RollbackCounts]
     suppressed: Final[bool]
 
@@ -168,6 +179,7 @@ class SpeculationTotals:
     drafted_by_position: Final[list[int]]
     accepted_by_position: Final[list[int]]
     verify_counts: Final[VerifyCounts]
+    reduced: Final[dict[str, int]]
     rollbacks: Final[RollbackCounts]
     phase_ms: Final[list[float]]
     controller_changes: Final[list[list[int]]]
@@ -187,6 +199,8 @@ class SpeculationFacts:
     types: Final[list[str]]
     dropped: Final[list[DroppedType]]
     fallback_reason: Final[str]
+    reduced_path: Final[str]
+    reduced_reason: Final[str]
 
 class LoraParams:
     """An adapter file and its scale."""
@@ -533,6 +547,8 @@ class ContextFacts:
     is_hybrid: Final[bool]
     removal: Final[str]
     n_rs_seq: Final[int]
+    backend_sampler: Final[bool]
+    backend_multi_output: Final[bool]
     pooling: Final[int]
     n_classes: Final[int]
 

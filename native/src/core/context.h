@@ -45,6 +45,10 @@ struct ContextFacts {
     Removal removal = Removal::partial;
     /// Tokens of the last decode that a running state can step back, once for each decode; 0: none.
     std::int32_t n_rs_seq = 0;
+    /// What of sampling on the device the library can do: pick the best tokens of a row, and of several rows
+    /// of a sequence (11 §2).
+    bool backend_sampler = false;
+    bool backend_multi_output = false;
     /// Pooling as libllama numbers it: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
     std::int32_t pooling = 0;
     std::int32_t n_classes = 1;

@@ -51,6 +51,8 @@ struct SlotRequest {
     /// Of the cycle: tokens drafted behind the pending one, and the rows of both within the window.
     Draft draft;
     std::vector<std::int32_t> verify_rows;
+    /// The draft may not be judged by a part of its rows (11 §11.1).
+    bool takes_whole_rows = false;
     /// State from before the rows of the draft, where memory can't be cut, and the tokens that it stands for.
     std::vector<std::byte> saved_state;
     std::int32_t n_saved_tokens = 0;

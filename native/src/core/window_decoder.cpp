@@ -149,6 +149,7 @@ void WindowDecoder::serve_outputs() {
             fan_out(state_, slot);
         }
     }
+    speculator_.open_window(static_cast<std::int32_t>(window_.size()));
     for (Slot& slot : state_.slots) {
         if (slot.request == nullptr) {
             continue;

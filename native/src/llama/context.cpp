@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "llama/log.h"
+#include "llama/sampler_chain.h"
 
 namespace paddock {
 namespace {
@@ -202,6 +203,13 @@ void LlamaContext::probe_removal(Token token) {
         facts_.removal = remove(0, 1, end_position) ? Removal::partial : Removal::full;
     }
     clear();
+}
+
+void LlamaContext::probe_backend_sampler() {
+    const SamplerHandle chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+    llama_sampler_chain_add(chain.get(), llama_sampler_init_top_k(1));
+    facts_.backend_sampler = llama_set_sampler(context_.get(), 0, chain.get());
+    llama_set_sampler(context_.get(), 0, nullptr);
 }
 
 }  // namespace paddock

@@ -42,6 +42,8 @@ class LlamaContext final : public Context {
     void clear();
     /// Finds out how the memory lets go of single tokens (10 §3.5) and clears it again.
     void probe_removal(Token token);
+    /// Finds out whether the device could pick the best tokens of a row (11 §2).
+    void probe_backend_sampler();
 
   private:
     bool can_step_back(SequenceId sequence, Position from) const;

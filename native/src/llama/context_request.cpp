@@ -56,6 +56,9 @@ std::int32_t snapshots_of(const LibraryContext* context) {
         return 0;
     }
 }
+/// Whether several rows of a sequence could have candidates of the device's.
+template <typename ContextParams>
+constexpr bool knows_outputs_per_sequence = requires(ContextParams params) { params.n_outputs_max_per_seq; };
 
 }  // namespace
 
@@ -110,6 +113,7 @@ ContextFacts read_facts(const EngineParams& params, const llama_model* model, ll
     facts.is_recurrent = llama_model_is_recurrent(model);
     facts.is_hybrid = llama_model_is_hybrid(model);
     facts.n_rs_seq = snapshots_of(context);
+    facts.backend_multi_output = knows_outputs_per_sequence<llama_context_params>;
     facts.pooling = llama_pooling_type(context);
     facts.n_classes = static_cast<std::int32_t>(llama_model_n_cls_out(model));
     warn_of_adjustments(params, facts, n_swa_model);

@@ -6,11 +6,13 @@
 
 #include "core/speculation/draft_model.h"
 #include "core/speculation/ngram_drafters.h"
+#include "core/speculation/reduced_route.h"
 
 namespace paddock {
 
 DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) {
     const std::vector<std::string>& asked = state.params.speculation.types;
+    tell_route();
     for (const std::string& name : asked) {
         if (std::ranges::find(facts_.types, name) != facts_.types.end()) {
             continue;
@@ -31,6 +33,15 @@ DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) 
     if (asked.empty()) {
         facts_.fallback_reason = "none-requested";
     }
+}
+
+void DrafterSet::tell_route() {
+    ReducedRoute route = reduced_route(state_.params.speculation.reduced, state_.facts());
+    if (!route.reason.empty()) {
+        state_.log(log_warning, "--spec-reduced device does not run, host does: " + route.reason);
+    }
+    facts_.reduced_path = std::move(route.path);
+    facts_.reduced_reason = std::move(route.reason);
 }
 
 std::unique_ptr<Drafter> DrafterSet::make(const std::string& name, RollbackRoute route, std::string& reason) {

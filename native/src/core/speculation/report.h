@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,15 @@ struct DraftTypeCounts {
     std::int64_t accepted = 0;
 };
 
+/// How the latest draft was judged: by the `k` best tokens of its rows, or why not (11 §11).
+struct ReducedReport {
+    std::string path = "off";  // off host
+    std::string reason;
+    /// Of a draft whose request allows it: eligible, coverage, or what the rows lacked.
+    std::string view_reason;
+    std::int32_t k = 1;
+};
+
 struct SpeculationReport {
     std::vector<std::string> types;
     std::string active_type = "none";
@@ -60,6 +70,7 @@ struct SpeculationReport {
     std::vector<std::int64_t> accepted_by_position;
     std::string verify_mode;  // exact rejection match-first
     VerifyCounts verify_counts;
+    ReducedReport reduced;
     RollbackCounts rollbacks;
     bool suppressed = false;
 };
@@ -82,6 +93,8 @@ struct SpeculationTotals {
     std::vector<std::int64_t> drafted_by_position;
     std::vector<std::int64_t> accepted_by_position;
     VerifyCounts verify_counts;
+    /// Verifications by the reason for or against reduced ones.
+    std::map<std::string, std::int64_t> reduced;
     RollbackCounts rollbacks;
     /// In the order draft, verify, accept, other.
     std::array<double, 4> phase_ms{};
@@ -105,6 +118,10 @@ struct SpeculationFacts {
     std::vector<DroppedType> dropped;
     /// Of 11 §3.4; empty when every type that was asked for runs.
     std::string fallback_reason;
+    /// Where the best tokens of a row are found, and why it is not the device if that was asked for (11
+    /// §11.4).
+    std::string reduced_path = "off";
+    std::string reduced_reason;
 };
 
 }  // namespace paddock

@@ -13,6 +13,8 @@ namespace paddock {
 namespace {
 
 constexpr auto verify_modes = std::to_array<std::string_view>({"exact", "rejection", "match-first"});
+constexpr auto reduced_paths = std::to_array<std::string_view>({"auto", "off", "host", "device"});
+constexpr auto reduced_drafters = std::to_array<std::string_view>({"all", "block"});
 constexpr auto guard_modes = std::to_array<std::string_view>({"off", "stop", "force-close"});
 constexpr std::int32_t max_baseline_interval = 4096;
 /// Tokens of a pattern or of a draft, as llama-server has them.
@@ -113,6 +115,8 @@ std::vector<std::string> problems_of(const SpeculationParams& params) {
     checks.expect(params.rs_snapshots <= max_depth,
                   "--spec-rs-snapshots is " + std::to_string(params.rs_snapshots) +
                       "; it has to be 'auto', or from 0 to " + std::to_string(max_depth));
+    checks.word("--spec-reduced", params.reduced, reduced_paths);
+    checks.word("--spec-reduced-drafters", params.reduced_drafters, reduced_drafters);
     check_ngram(checks, "--spec-ngram-simple", params.simple);
     check_ngram(checks, "--spec-ngram-map-k", params.map_k);
     check_ngram(checks, "--spec-ngram-map-k4v", params.map_k4v);

@@ -65,7 +65,9 @@ struct SpeculationParams {
     float p_min = 0.0F;
     /// Temperature of the drafter; negative: the request's in mode `rejection`, else 0 (11 §5.5).
     float draft_temperature = -1.0F;
-    std::string verify = "rejection";  // exact rejection match-first
+    std::string verify = "rejection";      // exact rejection match-first
+    std::string reduced = "auto";          // auto off host device
+    std::string reduced_drafters = "all";  // all block
     /// Whether an active grammar suspends drafting (10 §23.6).
     bool grammar_blocks = false;
     /// Tokens that a running state can step back by itself (11 §13.4); negative: as many as models draft, at

@@ -38,6 +38,7 @@ Speculator::Speculator(DecodeState& state)
       route_(rollback_route(state.facts())),
       drafters_(state, route_),
       asked_mode_(verify_mode_of(state.params.speculation.verify)),
+      reduced_(state.params.speculation, facts().reduced_path),
       control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
                [&state](const std::string& line) { state.log(log_debug, line); }),
       totals_before_(state.metrics.totals.speculation),
@@ -45,6 +46,7 @@ Speculator::Speculator(DecodeState& state)
     for (Slot& slot : state_.slots) {
         slot.last_view.speculation.types = facts().types;
         slot.last_view.speculation.fallback_reason = facts().fallback_reason;
+        slot.last_view.speculation.reduced = reduced_.at_start();
     }
 }
 
@@ -113,6 +115,7 @@ void Speculator::prepare(Slot& slot) {
     SlotRequest& request = *slot.request;
     SpeculationReport& report = request.speculation;
     report.fallback_reason = facts().fallback_reason;
+    report.reduced = reduced_.at_start();
     const bool is_stale = std::exchange(slot.is_drafting_stale, false);
     if (is_stale || known.lora_key != slot.record.lora_key) {
         control_.reset(slot.id);
@@ -267,6 +270,7 @@ void Speculator::verify(Slot& slot) {
         .mode = mode_for(asked_mode_, draft, *request.sampler),
         .temperature = request.params->sampling.temperature,
         .grammar_blocks = state_.params.speculation.grammar_blocks,
+        .whole_rows = request.takes_whole_rows,
         .logits =
             [&](std::int32_t row) { return state_.context().logits(rows[static_cast<std::size_t>(row)]); },
         .emit =
@@ -311,6 +315,8 @@ void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Ve
     slot.request->speculation.verify_mode = name_of(mode);
     count_draft(slot.request->speculation, draft, verified);
     count_draft(state_.metrics.totals.speculation, draft, verified);
+    const ReducedReport& reduced = slot.request->speculation.reduced;
+    ++state_.metrics.totals.speculation.reduced[ReducedVerification::counted_reason(reduced)];
     control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
                          verified.n_covered);
     for (DrafterSet::Member& runner : drafters_.members()) {

@@ -9,6 +9,7 @@
 #include "core/decode_state.h"
 #include "core/speculation/depth_control.h"
 #include "core/speculation/drafter_set.h"
+#include "core/speculation/reduced_verification.h"
 #include "core/speculation/report.h"
 #include "core/speculation/rollback.h"
 #include "core/speculation/verification.h"
@@ -35,6 +36,8 @@ class Speculator {
     void draft(const std::vector<Slot*>& members);
     /// False in a cycle that measures how fast the model is without drafts (11 §17.5).
     bool wants_prompts() const { return !is_probe_; }
+    /// Decides how the drafts of a window of `n_rows` are judged; before the first `verify` of it.
+    void open_window(std::int32_t n_rows) { reduced_.open_window(state_, asked_mode_, n_rows); }
     /// Takes the rows of a slot's draft, `slot.request->verify_rows`. `settle` has to follow.
     void verify(Slot& slot);
     /// Memory of the slots that were verified becomes what their lists say, and requests that have ended are
@@ -74,6 +77,7 @@ class Speculator {
     RollbackRoute route_;
     DrafterSet drafters_;
     VerifyMode asked_mode_;
+    ReducedVerification reduced_;
     DepthControl control_;
     /// Counts outlive sleep, a controller does not.
     SpeculationTotals totals_before_;

@@ -29,6 +29,8 @@ struct VerifyInput {
     float temperature = 0.0F;
     /// Whether an active grammar ends the loop (10 §23.6).
     bool grammar_blocks = false;
+    /// Whether each choice looks at every token of its row.
+    bool whole_rows = false;
     /// Logits of the row of the pending token, of the first drafted one, and so on.
     std::function<std::span<const float>(std::int32_t row)> logits;
     /// Takes a token that the sampler has accepted; false when the request ended with it.
