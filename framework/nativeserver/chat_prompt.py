@@ -6,7 +6,7 @@ Called by nativeserver.chat_request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from framework.chat.formats import ReplyFormat
@@ -26,6 +26,8 @@ class ChatPrompt:
     starts_in_reasoning: bool
     reasoning_is_over: bool
     """The reply begins behind reasoning that has ended, or was left out."""
+    begun: str = ""
+    """What the client wrote of the reply, as a reader of replies takes it. Answers begin with it."""
 
 
 def make_prompt(
@@ -53,9 +55,10 @@ def make_prompt(
     whole, before = rendered(adds=True), rendered(adds=False)
     shared = len(before) if whole.startswith(before) else _n_shared(whole, before)
     opening = whole[shared:]
-    if continued is not None:
-        opening = _with_reply(opening, continued, form)
-    return _prompt(whole[:shared], opening, form)
+    if continued is None:
+        return _prompt(whole[:shared], opening, form)
+    prompt = _prompt(whole[:shared], _with_reply(opening, continued, form), form)
+    return replace(prompt, begun=_begun(continued, form, is_open=prompt.starts_in_reasoning))
 
 
 def _continued(messages: list[Message], wanted: ChatFields, options: ChatOptions) -> Message | None:
@@ -80,6 +83,13 @@ def _with_reply(opening: str, message: Message, form: ReplyFormat) -> str:
     if _is_open(opening, form):
         opening = opening[: opening.rindex(start)]
     return f"{opening}{start}{reasoning}{end if text or not reasoning else ''}{text}"
+
+
+def _begun(message: Message, form: ReplyFormat, *, is_open: bool) -> str:
+    reasoning, text = message.get("reasoning_content", ""), text_of(message["content"])
+    if not form.reasoning_end or not reasoning:
+        return text
+    return reasoning if is_open else f"{form.reasoning_start}{reasoning}{form.reasoning_end}{text}"
 
 
 def _prompt(before: str, opening: str, form: ReplyFormat) -> ChatPrompt:

@@ -57,6 +57,8 @@ class ChatPrepared:
     generation_prompt: str
     """What of the prompt already belongs to the reply."""
     starts_in_reasoning: bool
+    begun: str
+    """What the client wrote of the reply: the answer begins with it, as with llama-server."""
     fields: Mapping[str, Any] = field(repr=False)
     """The body for `fields.read_generation`: what the client asked for and what the chat needs."""
 
@@ -86,6 +88,7 @@ def prepare(body: Mapping[str, Any], services: Services) -> ChatPrepared:
         reasoning_format=wanted.reasoning_format,
         generation_prompt=prompt.generation_prompt,
         starts_in_reasoning=prompt.starts_in_reasoning,
+        begun=prompt.begun,
         fields={**kept, **_reasoning(body, form, options), **limits, **_probabilities(wanted)},
     )
 

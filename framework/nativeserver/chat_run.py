@@ -69,7 +69,8 @@ class ChatRun:
 
     def reply_of(self, final: Result) -> ParsedReply:
         """The whole reply of a choice that was not streamed; every call has an id."""
-        reply = parse_reply(read_text(final.text), self.prepared.format, self.read_options)
+        text = self.prepared.begun + read_text(final.text)
+        reply = parse_reply(text, self.prepared.format, self.read_options)
         calls = tuple(
             ToolCall(call.name, call.arguments, call.call_id or self.new_call_id())
             for call in reply.tool_calls
@@ -88,12 +89,15 @@ class ReplyStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._deltas = ReplyDeltas(run.prepared.format, run.read_options)
         self._run = run
+        self._begun = run.prepared.begun
         self._call_ids: list[str] = []
 
     def feed(self, result: Result) -> list[Delta]:
         """What a partial brought, or the final; every call has an id."""
         is_last = result.kind != "partial"
-        deltas = self._deltas.feed(self._decoder.decode(result.text, final=is_last))
+        text = self._begun + self._decoder.decode(result.text, final=is_last)
+        self._begun = ""
+        deltas = self._deltas.feed(text)
         if is_last:
             deltas += self._deltas.finish()
         for delta in deltas:

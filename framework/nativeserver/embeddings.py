@@ -15,9 +15,15 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, fault, read_field
-from framework.nativeserver.pooled_tasks import MAX_INPUTS, POOLING_NONE, pooled_tasks, prompt_usage
+from framework.nativeserver.pooled_tasks import (
+    MAX_INPUTS,
+    POOLING_NONE,
+    pooled_tasks,
+    prompt_usage,
+    told_model,
+)
 from framework.nativeserver.prompt_input import read_inputs
-from framework.nativeserver.services import Services, services_of
+from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
 log = logging.getLogger(__name__)
@@ -52,7 +58,7 @@ async def _answer(request: Request, *, is_native: bool) -> Response:
             "Pooling type 'none' is not OAI compatible. Please use a different pooling type, or /embeddings",
         )
     name = embedding_input(body)
-    encoding = read_encoding(body)
+    encoding, model = read_encoding(body), told_model(body, services)
     inputs = await read_inputs(body[name], services.bridge, name=name, most=MAX_INPUTS)
     if not all(inputs):
         raise ApiError("invalid_request", "Input content cannot be empty")
@@ -60,7 +66,7 @@ async def _answer(request: Request, *, is_native: bool) -> Response:
     results = await collect(request, services, tasks)
     if is_native or name == "content":
         return JsonResponse(native_shape(results))
-    return JsonResponse(oai_shape(results, inputs, services, encoding))
+    return JsonResponse(oai_shape(results, inputs, model, encoding))
 
 
 def embedding_input(body: Mapping[str, Any]) -> str:
@@ -98,11 +104,11 @@ def native_shape(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def oai_shape(
-    results: Sequence[Result], inputs: Sequence[Sequence[int]], services: Services, encoding: str
+    results: Sequence[Result], inputs: Sequence[Sequence[int]], model: str, encoding: str
 ) -> dict[str, Any]:
     """One vector for each input."""
     return {
-        "model": services.model_name,
+        "model": model,
         "object": "list",
         "usage": prompt_usage(inputs),
         "data": [_entry(result, encoding) for result in results],

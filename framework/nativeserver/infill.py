@@ -139,15 +139,18 @@ def _extra_tokens(extra: Sequence[Extra], bridge: EngineBridge) -> list[int]:
 
 
 def infill_prompt(parts: Parts, meta: Any, facts: Any, *, n_predict: int, suffix_first: bool) -> list[int]:
-    """The prompt in the order of 12 §11.3, each part cut to its share of the context."""
+    """The prompt in llama-server's order, each part cut to its share of the context.
+
+    The client's prompt goes on with the prefix; other files stand before everything else.
+    """
     quarter = facts.n_batch // 4
     n_suffix = max(0, quarter - RESERVED - len(parts.prompt))
     n_extra = max(0, facts.n_ctx_slot - facts.n_batch - 2 * max(0, n_predict))
-    prefix = [meta.fim_prefix, *_last(parts.prefix, 3 * quarter)]
+    prefix = [meta.fim_prefix, *_last(parts.prefix, 3 * quarter), *parts.prompt]
     suffix = [meta.fim_suffix, *parts.suffix[:n_suffix]]
     around = [*suffix, *prefix] if suffix_first else [*prefix, *suffix]
     begin = [meta.bos] if meta.adds_bos and meta.bos >= 0 else []
-    return [*begin, *_last(parts.extra, n_extra), *around, meta.fim_middle, *parts.prompt]
+    return [*_last(parts.extra, n_extra), *begin, *around, meta.fim_middle]
 
 
 def _last(tokens: list[int], count: int) -> list[int]:

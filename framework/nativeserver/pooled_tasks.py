@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from framework.nativeserver.core import Task
+from framework.nativeserver.field_table import Field, read_field
 from framework.nativeserver.services import Services
 
 POOLING_NONE, POOLING_RANK = 0, 4
 """As libllama numbers them."""
 MAX_INPUTS = 8192
 """Of one request."""
+_MODEL = Field(("model",), "string")
 
 
 def pooled_tasks(
@@ -29,3 +32,12 @@ def prompt_usage(inputs: Sequence[Sequence[int]]) -> dict[str, int]:
     """`usage` of a request that generates nothing."""
     n_tokens = sum(map(len, inputs))
     return {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+
+
+def told_model(body: Mapping[str, Any], services: Services) -> str:
+    """The `model` that a request names, else the server's; other routes always tell the server's.
+
+    Raises ApiError when it is no string.
+    """
+    name = read_field(_MODEL, body, {})
+    return services.model_name if name is None else str(name)

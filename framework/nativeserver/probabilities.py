@@ -13,11 +13,15 @@ LOWEST_LOGPROB = -3.4028234663852886e38
 
 
 def record_json(record: TokenRecord, *, post_sampling: bool) -> dict[str, Any]:
-    """One token and its alternatives: probabilities after sampling, or logarithms of those before it."""
+    """One token and its alternatives: probabilities after sampling, or logarithms of those before it.
+
+    After sampling, what can't be drawn any more is no alternative.
+    """
+    top = [candidate for candidate in record.top if not post_sampling or candidate.probability > 0]
     top_name = "top_probs" if post_sampling else "top_logprobs"
     return {
         **_entry(record.chosen, post_sampling),
-        top_name: [_entry(candidate, post_sampling) for candidate in record.top],
+        top_name: [_entry(candidate, post_sampling) for candidate in top],
     }
 
 

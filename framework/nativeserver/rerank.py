@@ -16,8 +16,14 @@ from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, read_field
 from framework.nativeserver.off_loop import LARGE, is_large, off_loop_if
-from framework.nativeserver.pooled_tasks import MAX_INPUTS, POOLING_RANK, pooled_tasks, prompt_usage
-from framework.nativeserver.services import Services, services_of
+from framework.nativeserver.pooled_tasks import (
+    MAX_INPUTS,
+    POOLING_RANK,
+    pooled_tasks,
+    prompt_usage,
+    told_model,
+)
+from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
 _PLACES = re.compile(r"\{query\}|\{document\}")
@@ -92,13 +98,13 @@ def ranked(results: Sequence[Result], top_n: int) -> list[Result]:
 
 
 def rerank_shape(
-    asked: RerankBody, results: Sequence[Result], inputs: Sequence[Sequence[int]], services: Services
+    asked: RerankBody, results: Sequence[Result], inputs: Sequence[Sequence[int]], model: str
 ) -> Any:
     """The list of text-embeddings-inference, or an object."""
     best = ranked(results, asked.top_n)
     if not asked.is_tei:
         return {
-            "model": services.model_name,
+            "model": model,
             "object": "list",
             "usage": prompt_usage(inputs),
             "results": [{"index": result.index, "relevance_score": result.score} for result in best],
@@ -115,10 +121,10 @@ async def endpoint(request: Request) -> Response:
     if not services.options.reranking or services.bridge.facts.pooling != POOLING_RANK:
         raise ApiError("not_supported", "This server does not support reranking. Start it with `--reranking`")
     body = await read_json(request)
-    asked = read_rerank(body)
+    asked, model = read_rerank(body), told_model(body, services)
     await services.bridge.ready_or_wake()
     # The query is read once more with every document.
     beside = is_large(asked.documents) or len(asked.query) * len(asked.documents) > LARGE
     inputs = await off_loop_if(beside, _all_tokens, asked, services.bridge)
     results = await collect(request, services, pooled_tasks(services, "rerank", inputs))
-    return JsonResponse(rerank_shape(asked, results, inputs, services))
+    return JsonResponse(rerank_shape(asked, results, inputs, model))

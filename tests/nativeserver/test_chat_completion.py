@@ -69,6 +69,26 @@ async def test_the_parts_of_a_reply_have_fields_of_their_own(world: ChatWorld) -
     assert (call["type"], len(call["id"])) == ("function", 32)
 
 
+@pytest.mark.parametrize(
+    ("begun", "content", "reasoning"),
+    [
+        ({"content": "Oh, "}, "Oh, hello", None),
+        ({"content": "Oh, ", "reasoning_content": "hm"}, "Oh, hello", "hm"),
+        ({"content": "", "reasoning_content": "hm "}, "", "hm hello"),
+    ],
+)
+async def test_an_answer_begins_with_what_the_client_wrote_of_it(
+    world: ChatWorld, begun: dict[str, str], content: str, reasoning: str | None
+) -> None:
+    body = {"messages": [*CHAT["messages"], {"role": "assistant", **begun}]}
+    message = (await world.post(PATH, body)).json()["choices"][0]["message"]
+    assert (message["content"], message.get("reasoning_content")) == (content, reasoning)
+    world.engine.results = streamed("hello")
+    told = deltas((await world.post(PATH, {**body, "stream": True})).events())
+    for name, text in (("content", content), ("reasoning_content", reasoning or "")):
+        assert "".join(delta.get(name) or "" for delta in told) == text
+
+
 @pytest.mark.parametrize("name", ["none", "auto", "deepseek", "deepseek-legacy"])
 async def test_only_the_format_none_leaves_reasoning_in_the_content(world: ChatWorld, name: str) -> None:
     text = "<think>\nhmm\n</think>\n\n bar"

@@ -66,7 +66,7 @@ async def test_the_gap_is_between_prefix_and_suffix(world: World) -> None:
     body = {"input_prefix": "a", "input_suffix": "b", "prompt": "c"}
     answer = await world.post("/infill", body)
     (task,) = world.engine.tasks
-    assert (task.kind, task.tokens) == ("infill", [PREFIX, 97, SUFFIX, 98, MIDDLE, 99])
+    assert (task.kind, task.tokens) == ("infill", [PREFIX, 97, 99, SUFFIX, 98, MIDDLE])
     assert answer.json()["content"] == "hello"
 
 
@@ -96,20 +96,20 @@ def layout(
 
 
 def test_the_order_can_be_swapped() -> None:
-    assert layout() == [8, PREFIX, 5, SUFFIX, 6, MIDDLE, 7]
-    assert layout(suffix_first=True) == [8, SUFFIX, 6, PREFIX, 5, MIDDLE, 7]
+    assert layout() == [8, PREFIX, 5, 7, SUFFIX, 6, MIDDLE]
+    assert layout(suffix_first=True) == [8, SUFFIX, 6, PREFIX, 5, 7, MIDDLE]
 
 
 def test_a_prompt_begins_as_the_vocabulary_wants() -> None:
-    assert layout(adds_bos=True)[0] == META.bos
+    assert layout(adds_bos=True) == [8, META.bos, PREFIX, 5, 7, SUFFIX, 6, MIDDLE]
 
 
 def test_each_part_has_its_share() -> None:
     prompt = layout(prefix=list(range(100)), suffix=list(range(100)), extra=list(range(100)), n_predict=4)
     extra, rest = prompt[: prompt.index(PREFIX)], prompt[prompt.index(PREFIX) :]
     assert extra == list(range(76, 100))
-    assert rest == [PREFIX, *range(76, 100), SUFFIX, *range(5), MIDDLE, 7]
+    assert rest == [PREFIX, *range(76, 100), 7, SUFFIX, *range(5), MIDDLE]
 
 
 def test_a_long_prompt_leaves_no_place_for_a_suffix() -> None:
-    assert layout(prompt=[7] * 40)[3:5] == [SUFFIX, MIDDLE]
+    assert layout(prompt=[7] * 40) == [8, PREFIX, 5, *[7] * 40, SUFFIX, MIDDLE]

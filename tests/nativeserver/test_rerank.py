@@ -43,6 +43,12 @@ async def test_documents_come_in_the_order_of_their_scores(world: World) -> None
     }
 
 
+async def test_a_model_that_is_named_is_told(world: World) -> None:
+    body = {"query": "a", "documents": DOCUMENTS, "model": "mine"}
+    assert (await world.post("/rerank", body)).json()["model"] == "mine"
+    assert (await world.post("/rerank", {**body, "model": 5})).status == 400
+
+
 @pytest.mark.parametrize(("top_n", "count"), [(0, 0), (2, 2), (9, 3), (None, 3)])
 async def test_only_the_best_are_answered(world: World, top_n: int | None, count: int) -> None:
     answer = await world.post("/rerank", {"query": "a", "documents": DOCUMENTS, "top_n": top_n})

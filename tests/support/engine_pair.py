@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -40,6 +41,49 @@ class RunningServer:
         """An answer, whatever its status."""
         return httpx.get(f"{self.url}{path}", timeout=ANSWER_TIMEOUT_S)
 
+    def stream(self, path: str, body: dict[str, Any]) -> tuple[list[Any], bool]:
+        """Data of the events of a streamed answer, and whether `[DONE]` was the last."""
+        events, is_done = [], False
+        body = {**body, "stream": True}
+        with httpx.stream("POST", f"{self.url}{path}", json=body, timeout=ANSWER_TIMEOUT_S) as answer:
+            assert answer.status_code == httpx.codes.OK, answer.read()
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    assert not is_done, f"behind [DONE]: {line}"
+                    is_done = line == "data: [DONE]"
+                    events += [] if is_done else [json.loads(line[6:])]
+        return events, is_done
+
+
+@dataclass(frozen=True)
+class EnginePair:
+    """Both servers, with the same model and arguments."""
+
+    real: RunningServer
+    native: RunningServer
+
+    def post(self, path: str, body: dict[str, Any]) -> tuple[Any, Any]:
+        """The answers to one request, of the real one first; both good."""
+        answers = [server.post(path, body) for server in (self.real, self.native)]
+        codes = [answer.status_code for answer in answers]
+        assert codes == [httpx.codes.OK] * 2, [answer.text for answer in answers]
+        return answers[0].json(), answers[1].json()
+
+    def get(self, path: str) -> tuple[Any, Any]:
+        """The answers, of the real one first; both good."""
+        answers = [server.get(path) for server in (self.real, self.native)]
+        codes = [answer.status_code for answer in answers]
+        assert codes == [httpx.codes.OK] * 2, [answer.text for answer in answers]
+        return answers[0].json(), answers[1].json()
+
+    def stream(self, path: str, body: dict[str, Any]) -> tuple[list[Any], list[Any], tuple[bool, bool]]:
+        """The events of both, and whether each ended with `[DONE]`."""
+        (real, is_real_done), (native, is_native_done) = (
+            server.stream(path, body) for server in (self.real, self.native)
+        )
+        return real, native, (is_real_done, is_native_done)
+
 
 def llama_server_line(binary: Path) -> tuple[list[str], dict[str, str]]:
     """Command and environment of the real llama-server, on the CPU."""
@@ -75,6 +119,17 @@ def running_server(
                 process.wait(END_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def running_pair(binary: Path, model: Path, logs: Path, *arguments: str) -> Iterator[EnginePair]:
+    """Both servers, one thread each, until the end of the block. `logs`: a folder for what they say."""
+    arguments = ("-t", "1", "--no-warmup", *arguments)
+    with (
+        running_server(llama_server_line(binary), model, logs / "real", *arguments) as real,
+        running_server(native_line(), model, logs / "native", *arguments) as native,
+    ):
+        yield EnginePair(real, native)
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

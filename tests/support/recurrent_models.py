@@ -9,7 +9,7 @@ from pathlib import Path
 import gguf
 import numpy
 
-from tests.support.working_models import add_vocabulary
+from tests.support.working_models import add_byte_vocabulary
 
 LAYERS = 4
 ATTENTION_INTERVAL = 4
@@ -45,7 +45,7 @@ def write_hybrid_model(path: Path) -> Path:
     writer.add_ssm_time_step_rank(VALUE_HEADS)
     writer.add_ssm_group_count(KEY_HEADS)
     writer.add_uint32("qwen35.full_attention_interval", ATTENTION_INTERVAL)
-    _add_weights(writer, add_vocabulary(writer))
+    _add_weights(writer, add_byte_vocabulary(writer))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -24,14 +24,18 @@ void AcceptanceTable::add(std::int32_t n_accepted, std::int32_t n_examined, std:
     }
 }
 
-void AcceptanceTable::fill_gains(std::span<double> gains, std::int32_t n_assumed) const {
+void AcceptanceTable::fill_gains(std::span<double> gains, std::int32_t n_assumed,
+                                 const AcceptanceTable& others) const {
     const auto assumed = static_cast<double>(n_assumed);
+    const auto mean = [assumed](const Cell& cell, double assumption) {
+        const auto seen = static_cast<double>(cell.count);
+        return (seen * cell.rate + assumed * assumption) / (seen + assumed);
+    };
     double rate = first_rate / fall;
     double product = 1.0;
     const std::size_t end = std::min(gains.size(), cells_.size());
     for (std::size_t i = 0; i < end; ++i) {
-        const auto seen = static_cast<double>(cells_[i].count);
-        rate = (seen * cells_[i].rate + assumed * fall * rate) / (seen + assumed);
+        rate = mean(cells_[i], mean(others.cells_[i], fall * rate));
         product *= rate;
         gains[i] = product;
     }

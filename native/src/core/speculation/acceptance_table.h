@@ -19,9 +19,13 @@ class AcceptanceTable {
              double rare_weight);
     /// Drafts that were examined at their first position.
     std::int64_t n_samples() const { return cells_.front().count; }
-    /// Chances that all of the first k + 1 tokens are accepted, into `gains[k]`; falling. Each position is
-    /// assumed to be a little worse than the one before it, which counts as much as `n_assumed` outcomes.
-    void fill_gains(std::span<double> gains, std::int32_t n_assumed) const;
+    /// Chances that all of the first k + 1 tokens are accepted, into `gains[k]`; falling. What isn't known is
+    /// assumed as in the table of `others`, and beyond it each position a little worse than the one before;
+    /// an assumption counts as much as `n_assumed` outcomes.
+    void fill_gains(std::span<double> gains, std::int32_t n_assumed, const AcceptanceTable& others) const;
+    void fill_gains(std::span<double> gains, std::int32_t n_assumed) const {
+        fill_gains(gains, n_assumed, AcceptanceTable());
+    }
     void clear() { cells_ = {}; }
 
   private:

@@ -11,6 +11,8 @@ constexpr std::int64_t fresh_cycles = 512;
 /// A sample above this many means enters as that, once there are enough to tell.
 constexpr double outlier = 4.0;
 constexpr std::int32_t outlier_samples = 4;
+/// Noise of single times moves a mean of many samples this many times less than one of few.
+constexpr double settled_share = 4.0;
 /// Spread of rows, relative to their square, that a regression needs.
 constexpr double least_spread = 0.01;
 
@@ -59,7 +61,8 @@ void CostModel::add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_to
     }
     // A mean from other circumstances says nothing; moving it step by step would keep it wrong for long.
     const bool starts = is_stale(rows, n_memory_tokens);
-    const double share = starts ? 1.0 : ewma_;
+    const double share =
+        starts ? 1.0 : std::max(ewma_ / settled_share, std::min(ewma_, 1.0 / (bucket.count + 1.0)));
     approach(bucket.ms, y, share);
     approach(bucket.rows, rows, share);
     approach(bucket.memory, memory, share);

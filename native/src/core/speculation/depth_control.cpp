@@ -12,6 +12,9 @@ namespace {
 constexpr std::int32_t least_probe_share = 16;
 /// A position that most drafts reach is averaged over this many times more of them than one seldom reached.
 constexpr double usual_share = 8.0;
+/// Trials may take this share of the time, and save up for as many undrafted cycles.
+constexpr double trial_share = 0.01;
+constexpr double most_trial_cycles = 4.0;
 
 }  // namespace
 
@@ -141,11 +144,15 @@ std::int32_t DepthControl::cap(SequenceId slot, DraftType type, bool advance) {
         return 0;
     }
     if (state.setting.is_profit()) {
-        const CycleLeave leave{is_baseline_known_, is_baseline_probe_, lane.may_probe,
-                               is_model_drafter(type)};
+        const CycleLeave leave{is_baseline_known_, is_baseline_probe_, lane.may_probe, is_model_drafter(type),
+                               outlooks_[static_cast<std::size_t>(type)].n_samples()};
         const bool is_off = counters.n_max == 0 && counters.warm_up == 0;
         cap = profit_cap(counters, state.setting, params_, leave);
         is_probing = is_off && cap > 0;
+        if (advance && counters.n_max > 0 && cap > counters.n_max &&
+            !may_try(std::array{Trial{slot, cap}}, type)) {
+            cap = counters.n_max;
+        }
     } else if (state.setting.is_fringe()) {
         cap = fringe_cap(counters, state.setting, params_);
     }
@@ -179,7 +186,14 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     at->accepted = n_accepted;
     Lane& lane = lane_of(slot, type);
     DepthState& state = lane.state;
-    state.table.add(n_accepted, n_examined, state.counters.n_max, params_.ewma / usual_share, params_.ewma);
+    const bool is_trial = state.counters.warm_up > 0 || lane.is_probing;
+    if (is_trial) {
+        state.counters.on_trial(n_drafted, n_accepted);
+    }
+    const double usual_weight = params_.ewma / usual_share;
+    state.table.add(n_accepted, n_examined, state.counters.n_max, usual_weight, params_.ewma);
+    outlooks_[static_cast<std::size_t>(type)].add(n_accepted, n_examined, AcceptanceTable::n_positions,
+                                                  usual_weight, usual_weight);
     state.fringe.add(n_accepted, n_covered);
     if (!is_model_drafter(type) && state.counters.warm_up > 0) {
         --state.counters.warm_up;
@@ -196,6 +210,11 @@ void DepthControl::end_cycle(const Cycle& cycle) {
         ++n_drafting_cycles_;
     }
     if (cycle.is_pure) {
+        const auto width = static_cast<std::int32_t>(generating_.size());
+        if (const auto plain_ms = model_.cycle_ms(width, n_memory_tokens_)) {
+            most_trial_ms_ = most_trial_cycles * *plain_ms;
+            trial_ms_ = std::min(trial_ms_ + trial_share * (cycle.model_ms + cycle.draft_ms), most_trial_ms_);
+        }
         model_.add_cycle(cycle.rows, cycle.model_ms, cycle.n_memory_tokens);
         model_.add_draft(cycle.type, cycle.n_drafting, cycle.deepest, cycle.draft_ms);
         if (cycle.n_drafting == 0) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -99,6 +100,11 @@ class DepthControl {
         double score = 0.0;
         double gain = 0.0;
     };
+    /// A slot that drafts deeper than is known to pay.
+    struct Trial {
+        SequenceId slot = 0;
+        std::int32_t depth = 0;
+    };
     /// Slots whose depths are chosen together, and what the choice is made from.
     struct Group {
         std::vector<SequenceId> slots;
@@ -114,6 +120,8 @@ class DepthControl {
     bool is_member(const Slot& slot, DraftType type) const;
     bool is_baseline_due() const;
     void plan_probes(DraftType type);
+    std::optional<double> trial_loss_ms(std::span<const Trial> trials, DraftType type) const;
+    bool may_try(std::span<const Trial> trials, DraftType type);
     void fill_group(Group& group, DraftType type, bool is_hopeful);
     void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
     void decide(DraftType type);
@@ -138,6 +146,11 @@ class DepthControl {
     /// Of this cycle, and of the last decision.
     bool has_changed_ = false;
     double last_gain_ = 0.0;
+    /// What drafts of a type were worth in all slots, for those that know nothing of their own yet.
+    std::array<AcceptanceTable, n_types> outlooks_;
+    /// Time that trials may take from the slots: drafts deeper than what is known to pay.
+    double trial_ms_ = 0.0;
+    double most_trial_ms_ = 0.0;
     Changes changes_{};
     std::int64_t n_baseline_probes_ = 0;
     Group group_;

@@ -2,10 +2,30 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "core/speculation/depth_control.h"
 
 namespace paddock {
+namespace {
+
+/// Probes of an off slot come this many times as often while there is time to spare.
+constexpr std::int32_t idle_probe_share = 4;
+
+/// What the slots of a cycle decode, and draft with one drafter.
+struct CycleShape {
+    std::int32_t rows = 0;
+    std::int32_t n_drafting = 0;
+    std::int32_t deepest = 0;
+
+    void add(std::int32_t depth) {
+        rows += 1 + depth;
+        n_drafting += depth > 0 ? 1 : 0;
+        deepest = std::max(deepest, depth);
+    }
+};
+
+}  // namespace
 
 bool DepthControl::is_member(const Slot& slot, DraftType type) const {
     const Lane& lane = slot.lanes[static_cast<std::size_t>(type)];
@@ -33,7 +53,8 @@ void DepthControl::fill_group(Group& group, DraftType type, bool is_hopeful) {
         if (is_hopeful && lane.may_probe) {
             std::fill(gains.begin(), gains.end(), 1.0);
         } else {
-            lane.state.table.fill_gains(gains, params_.min_samples);
+            lane.state.table.fill_gains(gains, params_.min_samples,
+                                        outlooks_[static_cast<std::size_t>(type)]);
         }
         group.plan_slots.push_back({gains, lane.state.setting.n_min});
         most_rows += lane.state.setting.base;
@@ -72,31 +93,86 @@ void DepthControl::plan_probes(DraftType type) {
         return state.is_set && state.setting.is_profit() && state.counters.n_max == 0 &&
                state.counters.warm_up == 0;
     };
+    // Where probes cost little, time for them is left over.
+    const bool has_time = trial_ms_ > 0.0 && 2.0 * trial_ms_ >= most_trial_ms_;
+    const auto wait_of = [&](const DepthCounters& counters) {
+        return has_time ? params_.probe_interval / idle_probe_share
+                        : probe_wait(counters, params_.probe_interval);
+    };
     bool is_due = false;
     for (const SequenceId id : generating_) {
         const DepthState& state = lane_of(id, type).state;
-        is_due = is_due || (is_off(state) &&
-                            state.counters.probe + 1 >= probe_wait(state.counters, params_.probe_interval));
+        is_due = is_due || (is_off(state) && state.counters.probe + 1 >= wait_of(state.counters));
     }
     for (const SequenceId id : generating_) {
         Lane& lane = lane_of(id, type);
         const DepthCounters& counters = lane.state.counters;
-        lane.may_probe = is_due && is_off(lane.state) &&
-                         counters.probe + 1 >= probe_wait(counters, params_.probe_interval) / 2;
+        lane.may_probe = is_due && is_off(lane.state) && counters.probe + 1 >= wait_of(counters) / 2;
     }
     if (!is_due) {
         return;
     }
     fill_group(group_, type, true);
     const DepthPlan plan = best_plan(group_.plan_slots, group_.costs);
-    if (gain_of(plan, group_.plan_slots, group_.costs) >= params_.profit_min) {
+    const bool could_pay = gain_of(plan, group_.plan_slots, group_.costs) >= params_.profit_min;
+    std::vector<Trial> trials;
+    for (const SequenceId id : generating_) {
+        const Lane& lane = lane_of(id, type);
+        if (lane.may_probe) {
+            trials.push_back({id, probe_cap(lane.state.counters, lane.state.setting, params_)});
+        }
+    }
+    if (could_pay && may_try(trials, type)) {
         return;
     }
     for (const SequenceId id : generating_) {
         Lane& lane = lane_of(id, type);
-        lane.state.counters.probe = lane.may_probe ? 0 : lane.state.counters.probe;
+        lane.state.counters.probe = lane.may_probe && !could_pay ? 0 : lane.state.counters.probe;
         lane.may_probe = false;
     }
+}
+
+/// What the cycle loses when the slots of `trials` draft as many tokens as it says instead of their usual
+/// ones.
+std::optional<double> DepthControl::trial_loss_ms(std::span<const Trial> trials, DraftType type) const {
+    CycleShape usual;
+    CycleShape trial;
+    double tokens = 0.0;
+    double more = 0.0;
+    for (const SequenceId id : generating_) {
+        const Slot& slot = slots_[static_cast<std::size_t>(id)];
+        const DepthState& state = slot.lanes[static_cast<std::size_t>(type)].state;
+        const std::int32_t depth = std::max(0, state.counters.n_max);
+        const auto found = std::ranges::find(trials, id, &Trial::slot);
+        const std::int32_t tried = found == trials.end() ? depth : found->depth;
+        usual.add(depth);
+        trial.add(tried);
+        tokens += slot.tokens;
+        if (tried > depth) {
+            std::array<double, static_cast<std::size_t>(AcceptanceTable::n_positions)> gains{};
+            state.table.fill_gains(gains, params_.min_samples, outlooks_[static_cast<std::size_t>(type)]);
+            more += std::accumulate(gains.begin() + depth, gains.begin() + tried, 0.0);
+        }
+    }
+    const auto usual_ms = model_.cycle_ms(usual.rows, n_memory_tokens_);
+    const auto trial_ms = model_.cycle_ms(trial.rows, n_memory_tokens_);
+    if (!usual_ms || !trial_ms) {
+        return std::nullopt;
+    }
+    const DraftCost draft = model_.draft_cost(type);
+    // The tokens of the trial would have taken their time without it, too.
+    return *trial_ms + draft.of(trial.n_drafting, trial.deepest) -
+           (*usual_ms + draft.of(usual.n_drafting, usual.deepest)) * (1.0 + more / std::max(1.0, tokens));
+}
+
+/// Takes the time that they cost from what is left for trials; false when that is too little.
+bool DepthControl::may_try(std::span<const Trial> trials, DraftType type) {
+    const std::optional<double> loss_ms = trial_loss_ms(trials, type);
+    if (loss_ms.value_or(0.0) > trial_ms_) {
+        return false;
+    }
+    trial_ms_ -= std::max(0.0, loss_ms.value_or(0.0));
+    return true;
 }
 
 void DepthControl::decide(DraftType type) {

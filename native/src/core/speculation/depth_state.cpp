@@ -7,7 +7,7 @@ namespace paddock {
 namespace {
 
 /// Times that the wait for a probe doubles.
-constexpr std::int32_t most_doublings = 3;
+constexpr std::int32_t most_doublings = 2;
 /// Of the turns to explore, each fourth goes to the base.
 constexpr std::int32_t base_turn = 4;
 
@@ -24,13 +24,19 @@ bool is_comparable(const DepthSetting& a, const DepthSetting& b) {
 
 void DepthCounters::set_depth(std::int32_t depth) {
     if (depth != n_max) {
+        probe = n_max < 0 ? probe : 0;
         n_max = depth;
-        probe = 0;
     }
 }
 
+void DepthCounters::on_trial(std::int32_t n_drafted, std::int32_t n_accepted) {
+    reach =
+        n_accepted < n_drafted ? 1 : std::max(reach, std::min(2 * n_drafted, AcceptanceTable::n_positions));
+}
+
 void DepthState::clear_data() {
-    counters = {};
+    // What probes cost doesn't hang on the text: their turn stays.
+    counters = {.probe = counters.probe, .failed_probes = counters.failed_probes};
     fringe.clear();
     table.clear();
 }
@@ -38,6 +44,11 @@ void DepthState::clear_data() {
 std::int32_t probe_depth(const DepthSetting& setting, double fraction) {
     const std::int32_t least = std::min(std::max(1, setting.n_min), setting.base);
     return std::clamp(rung(setting.base, fraction), least, setting.base);
+}
+
+std::int32_t probe_cap(const DepthCounters& counters, const DepthSetting& setting,
+                       const DepthParams& params) {
+    return std::min(probe_depth(setting, params.probe_fraction), std::max(counters.reach, setting.n_min));
 }
 
 std::int32_t next_rung(std::int32_t base, std::int32_t depth, double fraction) {
@@ -55,7 +66,8 @@ std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, co
                         const CycleLeave& leave) {
     if (counters.n_max < 0) {
         counters.set_depth(0);
-        counters.warm_up = params.warmup > 0 ? params.warmup : params.min_samples;
+        const std::int64_t wanted = params.warmup > 0 ? params.warmup : params.min_samples;
+        counters.warm_up = static_cast<std::int32_t>(std::max<std::int64_t>(0, wanted - leave.n_known));
         return 0;
     }
     if (!leave.is_baseline_known || leave.is_baseline_probe) {
@@ -63,12 +75,12 @@ std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, co
     }
     if (counters.warm_up > 0) {
         counters.warm_up -= leave.spends_warm_up ? 1 : 0;
-        return setting.base;
+        return std::min(setting.base, std::max(counters.reach, setting.n_min));
     }
     if (counters.n_max == 0) {
         if (leave.may_probe) {
             counters.probe = 0;
-            return probe_depth(setting, params.probe_fraction);
+            return probe_cap(counters, setting, params);
         }
         counters.probe = std::min(counters.probe + 1, probe_wait(counters, params.probe_interval));
         return 0;

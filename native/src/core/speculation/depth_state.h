@@ -35,9 +35,13 @@ struct DepthCounters {
     std::int32_t probe = 0;
     std::int64_t explore = 0;
     std::int32_t failed_probes = 0;
+    /// Longest draft of a warm-up or probe; doubles with each one that was right throughout.
+    std::int32_t reach = 1;
 
     /// A change starts the count to the next probe anew.
     void set_depth(std::int32_t depth);
+    /// Of a trial of `n_drafted` tokens the first `n_accepted` were right.
+    void on_trial(std::int32_t n_drafted, std::int32_t n_accepted);
 };
 
 struct DepthState {
@@ -58,9 +62,13 @@ struct CycleLeave {
     bool may_probe = false;
     /// A cycle of warm-up counts as soon as it starts; else once a draft was verified.
     bool spends_warm_up = true;
+    /// Drafts of other texts that tell what a warm-up would.
+    std::int64_t n_known = 0;
 };
 
 std::int32_t probe_depth(const DepthSetting& setting, double fraction);
+/// Tokens of the next probe: as far as the last ones were right, and no further than `probe_depth`.
+std::int32_t probe_cap(const DepthCounters& counters, const DepthSetting& setting, const DepthParams& params);
 std::int32_t next_rung(std::int32_t base, std::int32_t depth, double fraction);
 /// Cycles from one probe of an off slot to the next (11 §17.10).
 std::int32_t probe_wait(const DepthCounters& counters, std::int32_t interval);
