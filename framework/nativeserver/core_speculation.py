@@ -51,6 +51,9 @@ class SpeculationReport(Protocol):
     accepted_by_position: Sequence[int]
     verify_mode: str
     verify_counts: VerifyCounts
+    tree_drafts: int
+    tree_reason: str
+    """Why the last draft had no side chains; empty: it had, or none were asked for."""
     rollbacks: RollbackCounts
     suppressed: bool
 
@@ -76,6 +79,7 @@ class SpeculationTotals(Protocol):
     drafted_by_position: Sequence[int]
     accepted_by_position: Sequence[int]
     verify_counts: VerifyCounts
+    tree_drafts: int
     rollbacks: RollbackCounts
     phase_ms: Sequence[float]
     """draft, verify, accept, other"""
@@ -102,6 +106,9 @@ class Speculation(Protocol):
     dropped: Sequence[DroppedType]
     fallback_reason: str
     """Empty when every type that was asked for runs."""
+    has_trees: bool
+    tree_reason: str
+    """Why no draft has side chains; empty: they may."""
 
 
 class DepthParams(Protocol):
@@ -133,6 +140,10 @@ class SpeculationParams(Protocol):
     n_max: int
     n_min: int
     p_min: float
+    branch_budget: int
+    topk: int
+    branch_seqs: int
+    p_split: float
     draft_temperature: float
     """Negative: auto."""
     verify: str

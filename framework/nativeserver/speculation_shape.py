@@ -15,7 +15,6 @@ from framework.nativeserver.core_speculation import (
     VerifyCounts,
 )
 
-NOT_BUILT = "type-not-built"
 VERIFY_OUTCOMES = ("exact", "prob_accept", "reject", "no_prob", "bonus")
 ROLLBACKS = ("none", "trim", "snapshot", "redecode", "refill")
 HOST_ROWS = {"path": "off", "reason": "disabled", "view_reason": "", "k": 1}
@@ -53,8 +52,8 @@ def speculation_json(report: SpeculationReport, fallback_reason: str = "") -> di
         "verify_mode": report.verify_mode,
         "verify_counts": verify_counts_json(report.verify_counts),
         "reduced": dict(HOST_ROWS),
-        "tree_drafts": 0,
-        "tree_reason": "",
+        "tree_drafts": report.tree_drafts,
+        "tree_reason": report.tree_reason,
         "rollbacks": rollbacks_json(report.rollbacks),
         "suppressed": report.suppressed,
     }
@@ -86,7 +85,7 @@ def speculation_of_server(
         "capabilities": _capabilities(facts),
         "verify_mode": settings.verify if runs else "",
         "reduced_path": HOST_ROWS["path"],
-        "tree": {"enabled": False, "reason": NOT_BUILT},
+        "tree": {"enabled": speculation.has_trees, "reason": speculation.tree_reason},
         "adaptive": settings.depth.adaptive and runs,
         "controller": settings.depth.controller if runs else "",
         "defaults": defaults_json(settings),
@@ -101,6 +100,10 @@ def defaults_json(settings: SpeculationParams) -> dict[str, Any]:
         "n_max": settings.n_max,
         "n_min": settings.n_min,
         "p_min": settings.p_min,
+        "p_split": settings.p_split,
+        "branch_budget": settings.branch_budget,
+        "topk": settings.topk,
+        "branch_seqs": settings.branch_seqs,
         "draft_temperature": "auto" if temperature < 0 else temperature,
         "verify": settings.verify,
         "grammar": "block" if settings.grammar_blocks else "allow",

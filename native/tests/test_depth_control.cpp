@@ -63,6 +63,32 @@ TEST_CASE("two slots from the start draft once the baseline is known") {
     CHECK(bench.cycle() == 8);
 }
 
+TEST_CASE("drafts with side chains teach nothing of flat ones") {
+    DepthParams params;
+    params.min_reach = 1;
+    DepthControl control(params, 1);
+    DepthSetting fringe = setting();
+    fringe.controller = "fringe";
+    control.begin(0, model, fringe, false);
+    const auto cycle = [&](bool is_tree) {
+        control.start_cycle(std::vector<SequenceId>{0}, 100);
+        control.cap(0, model, true);
+        if (is_tree) {
+            control.on_tree_verified(0, model, 6, 3);
+        } else {
+            control.on_verified(0, model, 3, 3, 3, 3);
+        }
+        control.end_cycle({.is_pure = true, .rows = 7, .model_ms = 10.0, .n_drafting = 1, .deepest = 3});
+    };
+    for (int i = 0; i < 20; ++i) {
+        cycle(true);
+    }
+    CHECK(control.view(0, model).depth == 1);
+    CHECK(control.view(0, model).fringe == 0.0);
+    cycle(false);
+    CHECK(control.view(0, model).depth == 3);
+}
+
 TEST_CASE("good drafts keep drafting on, bad ones turn it off") {
     Bench good(1);
     Bench bad(1);

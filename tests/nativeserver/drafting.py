@@ -10,7 +10,13 @@ def speculation(*types: str, fallback_reason: str = "", **dropped: str) -> Simpl
     """Engine.speculation(); `dropped` are reasons by type, with `_` for `-`."""
     gone = [SimpleNamespace(type=name.replace("_", "-"), reason=reason) for name, reason in dropped.items()]
     last = gone[-1].reason if gone else ("" if types else "none-requested")
-    return SimpleNamespace(types=list(types), dropped=gone, fallback_reason=fallback_reason or last)
+    return SimpleNamespace(
+        types=list(types),
+        dropped=gone,
+        fallback_reason=fallback_reason or last,
+        has_trees=False,
+        tree_reason="none-requested",
+    )
 
 
 def counts(names: str, **given: int) -> SimpleNamespace:
@@ -49,6 +55,8 @@ def report(**fields: Any) -> SimpleNamespace:
         "accepted_by_position": [],
         "verify_mode": "",
         "verify_counts": verify_counts(),
+        "tree_drafts": 0,
+        "tree_reason": "",
         "rollbacks": rollbacks(),
         "suppressed": False,
     }
@@ -76,6 +84,8 @@ def drafted_report(**fields: Any) -> SimpleNamespace:
         "accepted_by_position": [26, 20, 15],
         "verify_mode": "rejection",
         "verify_counts": verify_counts(prob_accept=61, reject=17, bonus=15),
+        "tree_drafts": 5,
+        "tree_reason": "tree-single-path",
         "rollbacks": rollbacks(none=15, trim=17),
     }
     return report(**{**base, **fields})
@@ -104,6 +114,7 @@ def speculation_totals(**fields: Any) -> SimpleNamespace:
         "drafted_by_position": [],
         "accepted_by_position": [],
         "verify_counts": verify_counts(),
+        "tree_drafts": 0,
         "rollbacks": rollbacks(),
         "phase_ms": [0.0] * 4,
         "controller_changes": [[0] * 4, [0] * 4],
@@ -167,6 +178,10 @@ def speculation_params() -> SimpleNamespace:
         n_max=3,
         n_min=0,
         p_min=0.0,
+        branch_budget=0,
+        topk=1,
+        branch_seqs=8,
+        p_split=0.1,
         draft_temperature=-1.0,
         verify="rejection",
         grammar_blocks=False,

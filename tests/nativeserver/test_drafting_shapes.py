@@ -41,8 +41,8 @@ EXAMPLE: dict[str, Any] = {
     "verify_mode": "rejection",
     "verify_counts": {"exact": 0, "prob_accept": 61, "reject": 17, "no_prob": 0, "bonus": 15},
     "reduced": {"path": "off", "reason": "disabled", "view_reason": "", "k": 1},
-    "tree_drafts": 0,
-    "tree_reason": "",
+    "tree_drafts": 5,
+    "tree_reason": "tree-single-path",
     "rollbacks": {"none": 15, "trim": 17, "snapshot": 0, "redecode": 0, "refill": 0},
     "suppressed": False,
 }
@@ -107,6 +107,7 @@ async def test_props_tell_what_runs_and_what_requests_start_from() -> None:
         assert (told["defaults"]["n_max"], told["defaults"]["raise"]) == (7, 0.2)
         assert told["defaults"]["draft_temperature"] == "auto"
         assert told["capabilities"] == {"trim": True}
+        assert told["tree"] == {"enabled": False, "reason": "none-requested"}
         assert props["default_generation_settings"]["params"]["speculative.types"] == "none"
         world.core.state_ = "sleeping"
         assert (await world.get("/props")).json()["speculation"] == told
@@ -136,6 +137,7 @@ async def test_metrics_count_drafts_and_guards() -> None:
         drafted_by_position=[32, 30],
         accepted_by_position=[26, 0],
         verify_counts=drafting.verify_counts(exact=3, bonus=2),
+        tree_drafts=14,
         rollbacks=drafting.rollbacks(trim=4),
         phase_ms=[1500.0, 0.0, math.inf, 1.0],
         controller_changes=[[1, 0, 0, 0], [0, 0, 5, 0]],
@@ -153,7 +155,7 @@ async def test_metrics_count_drafts_and_guards() -> None:
         'spec_decode_num_draft_tokens_per_pos_total{position="1"} 30',
         'spec_verify_outcomes_total{outcome="exact"} 3',
         'spec_verify_outcomes_total{outcome="bonus"} 2',
-        "spec_tree_drafts_total 0",
+        "spec_tree_drafts_total 14",
         'spec_rollbacks_total{kind="trim"} 4',
         'spec_phase_seconds_total{phase="draft"} 1.5',
         'spec_phase_seconds_total{phase="accept"} 0',

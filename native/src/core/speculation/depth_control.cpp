@@ -171,20 +171,31 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     if (at == nullptr || n_drafted <= 0) {
         return;
     }
-    at->type = type;
-    at->is_type_known = true;
-    at->drafted = n_drafted;
-    at->accepted = n_accepted;
-    Lane& lane = lane_of(slot, type);
-    DepthState& state = lane.state;
+    note_draft(*at, type, n_drafted, n_accepted);
+    DepthState& state = lane_of(slot, type).state;
     state.table.add(n_accepted, n_examined, state.counters.n_max, params_.ewma / usual_share, params_.ewma);
     state.fringe.add(n_accepted, n_covered);
-    if (!is_model_drafter(type) && state.counters.warm_up > 0) {
-        --state.counters.warm_up;
-    }
     if (state.setting.is_fringe() && state.counters.n_max >= 0) {
         const std::int32_t depth = state.fringe.decide(state.counters.n_max, state.setting.base, params_);
         change_depth(slot, type, depth, std::max(0.0, state.fringe.rate(depth, state.setting.base, params_)));
+    }
+}
+
+void DepthControl::on_tree_verified(SequenceId slot, DraftType type, std::int32_t n_drafted,
+                                    std::int32_t n_accepted) {
+    if (Slot* at = slot_at(slot)) {
+        note_draft(*at, type, n_drafted, n_accepted);
+    }
+}
+
+void DepthControl::note_draft(Slot& slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted) {
+    slot.type = type;
+    slot.is_type_known = true;
+    slot.drafted = n_drafted;
+    slot.accepted = n_accepted;
+    DepthCounters& counters = slot.lanes[static_cast<std::size_t>(type)].state.counters;
+    if (!is_model_drafter(type) && counters.warm_up > 0) {
+        --counters.warm_up;
     }
 }
 

@@ -67,6 +67,9 @@ class DepthControl {
     /// Outcome of a flat draft, in the words of 11 §14.2.
     void on_verified(SequenceId slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted,
                      std::int32_t n_examined, std::int32_t n_covered);
+    /// Outcome of a draft with side chains: its rows count, but it says nothing of how deep a flat draft may
+    /// be (11 §12.11). `n_drafted`: tokens of all its chains.
+    void on_tree_verified(SequenceId slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted);
     void end_cycle(const Cycle& cycle);
 
     View view(SequenceId slot, DraftType type) const;
@@ -111,6 +114,7 @@ class DepthControl {
     Slot* slot_at(SequenceId slot);
     const Slot* slot_at(SequenceId slot) const;
     Lane& lane_of(SequenceId slot, DraftType type);
+    void note_draft(Slot& slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted);
     bool is_member(const Slot& slot, DraftType type) const;
     bool is_baseline_due() const;
     void plan_probes(DraftType type);

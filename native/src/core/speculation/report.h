@@ -48,6 +48,9 @@ struct SpeculationReport {
     std::vector<std::int64_t> accepted_by_position;
     std::string verify_mode;  // exact rejection match-first
     VerifyCounts verify_counts;
+    /// Drafts with side chains, and why the last one had none; empty: it had, or none were asked for.
+    std::int64_t tree_drafts = 0;
+    std::string tree_reason;
     RollbackCounts rollbacks;
     bool suppressed = false;
 };
@@ -70,6 +73,7 @@ struct SpeculationTotals {
     std::vector<std::int64_t> drafted_by_position;
     std::vector<std::int64_t> accepted_by_position;
     VerifyCounts verify_counts;
+    std::int64_t tree_drafts = 0;
     RollbackCounts rollbacks;
     /// In the order draft, verify, accept, other.
     std::array<double, 4> phase_ms{};
@@ -93,6 +97,9 @@ struct SpeculationFacts {
     std::vector<DroppedType> dropped;
     /// Of 11 §3.4; empty when every type that was asked for runs.
     std::string fallback_reason;
+    /// Drafts may have side chains, or why none has (11 §12.2).
+    bool has_trees = false;
+    std::string tree_reason;
 };
 
 }  // namespace paddock

@@ -7,12 +7,12 @@
 
 #include "core/speculation/draft_counts.h"
 #include "core/speculation/draft_limit.h"
+#include "core/speculation/tree_verification.h"
 #include "core/token_step.h"
 
 namespace paddock {
 
 namespace {
-
 /// Bits of a random start that a number in [0, 1) gives.
 constexpr double seed_range = 9007199254740992.0;
 
@@ -33,6 +33,7 @@ Speculator::Speculator(DecodeState& state)
     : state_(state),
       route_(rollback_route(state.facts())),
       drafters_(state, route_),
+      trees_(state, drafters_.facts().tree_reason),
       asked_mode_(verify_mode_of(state.params.speculation.verify)),
       control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
                [&state](const std::string& line) { state.log(log_debug, line); }),
@@ -50,6 +51,7 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     n_drafting_ = deepest_ = 0;
     n_memory_tokens_ = 0;
     is_probe_ = false;
+    trees_.start_cycle();
     std::vector<Slot*> open;
     std::vector<SequenceId> generating;
     for (Slot* slot : members) {
@@ -108,6 +110,7 @@ void Speculator::prepare(Slot& slot) {
     SlotRequest& request = *slot.request;
     SpeculationReport& report = request.speculation;
     report.fallback_reason = facts().fallback_reason;
+    report.tree_reason = trees_.reason();
     if (known.lora_key != slot.record.lora_key) {
         control_.reset(slot.id);
         known.lora_key = slot.record.lora_key;
@@ -203,17 +206,22 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
             continue;
         }
         n_reserved += limit + 1;
-        requests.push_back(request_of(*slot, setting, limit));
+        requests.push_back(trees_.asking(request_of(*slot, setting, limit)));
         asked.push_back(slot);
     }
     if (requests.empty()) {
         return;
     }
     std::vector<Draft> drafts = runner.drafter->draft(requests);
+    const auto n_asked = static_cast<std::int32_t>(asked.size());
+    TreeShare share{.n_rows = state_.facts().n_batch - n_reserved - (n_generating - n_asked),
+                    .n_slots = n_asked};
     for (std::size_t i = 0; i < asked.size() && i < drafts.size(); ++i) {
         if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
+            trees_.grow(*asked[i], requests[i], setting_of(*asked[i], runner).base, share);
             std::erase(open, asked[i]);
         }
+        --share.n_slots;
     }
 }
 
@@ -257,9 +265,12 @@ void Speculator::verify(Slot& slot) {
     SlotRequest& request = *slot.request;
     const Draft draft = std::exchange(request.draft, {});
     const std::vector<std::int32_t> rows = std::exchange(request.verify_rows, {});
-    unsettled_.push_back({.slot = slot.id, .task = request.task.id, .n_in_memory = slot.n_tokens()});
+    unsettled_.push_back({.slot = slot.id,
+                          .task = request.task.id,
+                          .n_in_memory = slot.n_tokens() + draft.n_verified() - draft.size()});
     // The list is that of plain decoding at each token, so that whoever looks at it need not know of drafts.
     slot.record.tokens.resize(slot.record.tokens.size() - draft.tokens.size());
+    const Position root = slot.n_tokens() - 1;
     bool is_first = true;
     const VerifyInput input{
         .draft = draft,
@@ -276,7 +287,9 @@ void Speculator::verify(Slot& slot) {
                 return emit_token(state_, slot, token, logits);
             }};
     try {
-        count(slot, draft, input.mode, paddock::verify(*request.sampler, input));
+        const Verified verified = verify_draft(*request.sampler, input);
+        unsettled_.back().kept_branch = TreeDrafting::kept_branch(draft, verified, root);
+        count(slot, draft, input.mode, verified);
     } catch (const std::exception& problem) {
         unsettled_.pop_back();
         fail_choice(state_, slot, problem);
@@ -292,7 +305,11 @@ void Speculator::settle() {
         if (slot.request == nullptr || slot.request->task.id != one.task) {
             continue;
         }
-        roll_back(state_, slot, route_, one.n_in_memory);
+        if (trees_.take_over(slot, one.kept_branch)) {
+            roll_back(state_, slot, route_, one.n_in_memory);
+        } else {
+            give_up_memory(state_, slot);
+        }
         if (slot.request == nullptr) {
             continue;
         }
@@ -303,6 +320,7 @@ void Speculator::settle() {
             finish(state_, slot);
         }
     }
+    trees_.withdraw();
     accept_us_ += now_us() - begun;
 }
 
@@ -310,10 +328,14 @@ void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Ve
     slot.request->speculation.verify_mode = name_of(mode);
     count_draft(slot.request->speculation, draft, verified);
     count_draft(state_.metrics.totals.speculation, draft, verified);
-    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
-                         verified.n_covered);
+    if (draft.tree.empty()) {
+        control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
+                             verified.n_covered);
+    } else {
+        control_.on_tree_verified(slot.id, draft.type, draft.n_verified(), verified.n_accepted);
+    }
     for (DrafterSet::Member& runner : drafters_.members()) {
-        runner.drafter->accepted(slot.id, draft.size(), verified.n_accepted,
+        runner.drafter->accepted(slot.id, draft.size(), verified.n_main,
                                  runner.drafter->type() == draft.type);
     }
 }
