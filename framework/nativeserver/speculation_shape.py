@@ -15,6 +15,7 @@ from framework.nativeserver.core_speculation import (
     VerifyCounts,
 )
 
+NOT_BUILT = "type-not-built"
 VERIFY_OUTCOMES = ("exact", "prob_accept", "reject", "no_prob", "bonus")
 ROLLBACKS = ("none", "trim", "snapshot", "redecode", "refill")
 HOST_ROWS = {"path": "off", "reason": "disabled", "view_reason": "", "k": 1}
