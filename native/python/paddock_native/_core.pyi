@@ -69,6 +69,10 @@ class SpeculationParams:
     n_max: int
     n_min: int
     p_min: float
+    branch_budget: int
+    topk: int
+    branch_seqs: int
+    p_split: float
     draft_temperature: float
     verify: str
     grammar_blocks: bool
@@ -144,6 +148,8 @@ class SpeculationReport:
     accepted_by_position: Final[list[int]]
     verify_mode: Final[str]
     verify_counts: Final[VerifyCounts]
+    tree_drafts: Final[int]
+    tree_reason: Final[str]
     rollbacks: Final[RollbackCounts]
     suppressed: Final[bool]
 
@@ -167,6 +173,7 @@ class SpeculationTotals:
     drafted_by_position: Final[list[int]]
     accepted_by_position: Final[list[int]]
     verify_counts: Final[VerifyCounts]
+    tree_drafts: Final[int]
     rollbacks: Final[RollbackCounts]
     phase_ms: Final[list[float]]
     controller_changes: Final[list[list[int]]]
@@ -186,6 +193,8 @@ class SpeculationFacts:
     types: Final[list[str]]
     dropped: Final[list[DroppedType]]
     fallback_reason: Final[str]
+    has_trees: Final[bool]
+    tree_reason: Final[str]
 
 class LoraParams:
     """An adapter file and its scale."""
