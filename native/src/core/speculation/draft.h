@@ -23,9 +23,9 @@ struct Draft {
     /// For each token the candidates that it was drawn from; empty for a drafter that draws nothing.
     std::vector<std::vector<DraftCandidate>> candidates;
     /// Where `tokens` might be wrong, and what it could be instead; only when asked for.
-    std::vector<SideChain> side_chains;
+    std::vector<SideChain> side_chains{};
     /// Pending token, `tokens` and the side chains that are verified; empty: `tokens` alone are.
-    DraftTree tree;
+    DraftTree tree{};
     /// Sequence of the tree's first side chain; the others follow it.
     SequenceId first_branch = 0;
 
