@@ -62,6 +62,9 @@ class SpeculationReport(Protocol):
     verify_mode: str
     verify_counts: VerifyCounts
     reduced: ReducedReport
+    tree_drafts: int
+    tree_reason: str
+    """Why the last draft had no side chains; empty: it had, or none were asked for."""
     rollbacks: RollbackCounts
     suppressed: bool
 
@@ -89,6 +92,7 @@ class SpeculationTotals(Protocol):
     verify_counts: VerifyCounts
     reduced: Mapping[str, int]
     """Verifications by the reason for or against reduced ones."""
+    tree_drafts: int
     rollbacks: RollbackCounts
     phase_ms: Sequence[float]
     """draft, verify, accept, other"""
@@ -119,6 +123,9 @@ class Speculation(Protocol):
     """off host"""
     reduced_reason: str
     """Why it is not the device, if that was asked for."""
+    has_trees: bool
+    tree_reason: str
+    """Why no draft has side chains; empty: they may."""
 
 
 class DepthParams(Protocol):
@@ -150,6 +157,10 @@ class SpeculationParams(Protocol):
     n_max: int
     n_min: int
     p_min: float
+    branch_budget: int
+    topk: int
+    branch_seqs: int
+    p_split: float
     draft_temperature: float
     """Negative: auto."""
     verify: str

@@ -22,6 +22,8 @@ struct FakeCell {
     Token token = 0;
     /// Of the adapters that it was computed under.
     std::uint64_t salt = 0;
+    /// The row that it was computed from: sequences that share it take no more room.
+    std::uint64_t row = 0;
 };
 
 struct FakeLane {
@@ -48,8 +50,8 @@ struct FakeLane {
         return hash;
     }
 
-    void take(Position position, Token token, std::uint64_t salt) {
-        cells[position] = {token, salt};
+    void take(Position position, Token token, std::uint64_t salt, std::uint64_t row) {
+        cells[position] = {token, salt, row};
         state = mixed(mixed(state, static_cast<std::uint64_t>(token)), salt);
         state_position = position;
         recent_states.push_back(state);
@@ -74,6 +76,7 @@ struct FakeLane {
                 append(packed, position);
                 append(packed, cell.token);
                 append(packed, cell.salt);
+                append(packed, cell.row);
             }
         }
         return packed;
@@ -91,8 +94,8 @@ struct FakeLane {
         for (std::uint64_t i = 0; is_good && i < n_cells; ++i) {
             Position position = 0;
             FakeCell cell;
-            is_good =
-                take_from(packed, position) && take_from(packed, cell.token) && take_from(packed, cell.salt);
+            is_good = take_from(packed, position) && take_from(packed, cell.token) &&
+                      take_from(packed, cell.salt) && take_from(packed, cell.row);
             restored.cells[position] = cell;
         }
         if (is_good && packed.empty()) {

@@ -16,6 +16,8 @@ def speculation(*types: str, fallback_reason: str = "", **dropped: str) -> Simpl
         fallback_reason=fallback_reason or last,
         reduced_path="host",
         reduced_reason="",
+        has_trees=False,
+        tree_reason="none-requested",
     )
 
 
@@ -61,6 +63,8 @@ def report(**fields: Any) -> SimpleNamespace:
         "verify_mode": "",
         "verify_counts": verify_counts(),
         "reduced": reduced(),
+        "tree_drafts": 0,
+        "tree_reason": "",
         "rollbacks": rollbacks(),
         "suppressed": False,
     }
@@ -89,6 +93,8 @@ def drafted_report(**fields: Any) -> SimpleNamespace:
         "verify_mode": "rejection",
         "verify_counts": verify_counts(prob_accept=61, reject=17, bonus=15),
         "reduced": reduced(reason="rejection"),
+        "tree_drafts": 5,
+        "tree_reason": "tree-single-path",
         "rollbacks": rollbacks(none=15, trim=17),
     }
     return report(**{**base, **fields})
@@ -118,6 +124,7 @@ def speculation_totals(**fields: Any) -> SimpleNamespace:
         "accepted_by_position": [],
         "verify_counts": verify_counts(),
         "reduced": {},
+        "tree_drafts": 0,
         "rollbacks": rollbacks(),
         "phase_ms": [0.0] * 4,
         "controller_changes": [[0] * 4, [0] * 4],
@@ -181,6 +188,10 @@ def speculation_params() -> SimpleNamespace:
         n_max=3,
         n_min=0,
         p_min=0.0,
+        branch_budget=0,
+        topk=1,
+        branch_seqs=8,
+        p_split=0.1,
         draft_temperature=-1.0,
         verify="rejection",
         reduced="auto",

@@ -41,8 +41,8 @@ EXAMPLE: dict[str, Any] = {
     "verify_mode": "rejection",
     "verify_counts": {"exact": 0, "prob_accept": 61, "reject": 17, "no_prob": 0, "bonus": 15},
     "reduced": {"path": "host", "reason": "rejection", "view_reason": "", "k": 1},
-    "tree_drafts": 0,
-    "tree_reason": "",
+    "tree_drafts": 5,
+    "tree_reason": "tree-single-path",
     "rollbacks": {"none": 15, "trim": 17, "snapshot": 0, "redecode": 0, "refill": 0},
     "suppressed": False,
 }
@@ -113,6 +113,7 @@ async def test_props_tell_what_runs_and_what_requests_start_from() -> None:
         }
         assert (told["reduced_path"], told["reduced_reason"]) == ("host", "")
         assert (told["defaults"]["reduced"], told["defaults"]["reduced_drafters"]) == ("auto", "all")
+        assert told["tree"] == {"enabled": False, "reason": "none-requested"}
         assert props["default_generation_settings"]["params"]["speculative.types"] == "none"
         world.core.state_ = "sleeping"
         assert (await world.get("/props")).json()["speculation"] == told
@@ -160,6 +161,7 @@ async def test_metrics_count_drafts_and_guards() -> None:
         accepted_by_position=[26, 0],
         verify_counts=drafting.verify_counts(exact=3, bonus=2),
         reduced={"greedy": 20, "rejection": 12},
+        tree_drafts=14,
         rollbacks=drafting.rollbacks(trim=4),
         phase_ms=[1500.0, 0.0, math.inf, 1.0],
         controller_changes=[[1, 0, 0, 0], [0, 0, 5, 0]],
@@ -179,7 +181,7 @@ async def test_metrics_count_drafts_and_guards() -> None:
         'spec_verify_outcomes_total{outcome="bonus"} 2',
         'spec_reduced_total{reason="greedy"} 20',
         'spec_reduced_total{reason="rejection"} 12',
-        "spec_tree_drafts_total 0",
+        "spec_tree_drafts_total 14",
         'spec_rollbacks_total{kind="trim"} 4',
         'spec_phase_seconds_total{phase="draft"} 1.5',
         'spec_phase_seconds_total{phase="accept"} 0',

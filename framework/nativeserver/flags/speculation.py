@@ -30,6 +30,7 @@ N_MAX_TARGET, N_MIN_TARGET = "speculation.n_max", "speculation.n_min"
 N_MAX_FLAG, N_MIN_FLAG = "--spec-draft-n-max", "--spec-draft-n-min"
 N_MAX, N_MIN = 3, 0
 MOST_DRAFTED = 64
+MOST_BRANCHED, MOST_RANKED, MOST_BRANCHES = 64, 10, 32
 OF_THE_REQUEST = -1.0
 """The drafter's temperature where none is set."""
 AS_DRAFTED = -1
@@ -105,6 +106,35 @@ FLAGS: tuple[Flag, ...] = (
         "probability below which a draft model stops",
         default="0.0",
         env="SPEC_DRAFT_P_MIN",
+    ),
+    knob(
+        "--spec-branch-budget",
+        "speculation.branch_budget",
+        whole(0, MOST_BRANCHED),
+        0,
+        "tokens of side chains that a draft may have; they need --kv-unified",
+    ),
+    knob(
+        "--spec-draft-topk",
+        "speculation.topk",
+        whole(1, MOST_RANKED),
+        1,
+        "likeliest tokens of a position that may start a side chain; at least 2 with a budget",
+    ),
+    knob(
+        "--spec-branch-seqs",
+        "speculation.branch_seqs",
+        whole(1, MOST_BRANCHES),
+        8,
+        "side chains of all slots at a time",
+    ),
+    valued(
+        "--spec-draft-p-split --draft-p-split",
+        "speculation.p_split",
+        number(0, 1, "P"),
+        "least probability of a side chain",
+        default="0.1",
+        env="SPEC_DRAFT_P_SPLIT",
     ),
     knob(
         "--spec-draft-temp",

@@ -69,6 +69,10 @@ class SpeculationParams:
     n_max: int
     n_min: int
     p_min: float
+    branch_budget: int
+    topk: int
+    branch_seqs: int
+    p_split: float
     draft_temperature: float
     verify: str
     reduced: str
@@ -156,6 +160,8 @@ class SpeculationReport:
     verify_mode: Final[str]
     verify_counts: Final[VerifyCounts]
     reduced: Final[ReducedReport]
+    tree_drafts: Final[int]
+    tree_reason: Final[str]
     rollbacks: Final[RollbackCounts]
     suppressed: Final[bool]
 
@@ -180,6 +186,7 @@ class SpeculationTotals:
     accepted_by_position: Final[list[int]]
     verify_counts: Final[VerifyCounts]
     reduced: Final[dict[str, int]]
+    tree_drafts: Final[int]
     rollbacks: Final[RollbackCounts]
     phase_ms: Final[list[float]]
     controller_changes: Final[list[list[int]]]
@@ -201,6 +208,8 @@ class SpeculationFacts:
     fallback_reason: Final[str]
     reduced_path: Final[str]
     reduced_reason: Final[str]
+    has_trees: Final[bool]
+    tree_reason: Final[str]
 
 class LoraParams:
     """An adapter file and its scale."""

@@ -74,6 +74,10 @@ void bind_wishes(nb::module_& module) {
         .def_rw("n_max", &SpeculationParams::n_max)
         .def_rw("n_min", &SpeculationParams::n_min)
         .def_rw("p_min", &SpeculationParams::p_min)
+        .def_rw("branch_budget", &SpeculationParams::branch_budget)
+        .def_rw("topk", &SpeculationParams::topk)
+        .def_rw("branch_seqs", &SpeculationParams::branch_seqs)
+        .def_rw("p_split", &SpeculationParams::p_split)
         .def_rw("draft_temperature", &SpeculationParams::draft_temperature)
         .def_rw("verify", &SpeculationParams::verify)
         .def_rw("reduced", &SpeculationParams::reduced)
@@ -157,6 +161,8 @@ void bind_reports(nb::module_& module) {
         .def_ro("verify_mode", &SpeculationReport::verify_mode)
         .def_ro("verify_counts", &SpeculationReport::verify_counts)
         .def_ro("reduced", &SpeculationReport::reduced)
+        .def_ro("tree_drafts", &SpeculationReport::tree_drafts)
+        .def_ro("tree_reason", &SpeculationReport::tree_reason)
         .def_ro("rollbacks", &SpeculationReport::rollbacks)
         .def_ro("suppressed", &SpeculationReport::suppressed);
 
@@ -178,6 +184,7 @@ void bind_reports(nb::module_& module) {
         .def_ro("accepted_by_position", &SpeculationTotals::accepted_by_position)
         .def_ro("verify_counts", &SpeculationTotals::verify_counts)
         .def_ro("reduced", &SpeculationTotals::reduced)
+        .def_ro("tree_drafts", &SpeculationTotals::tree_drafts)
         .def_ro("rollbacks", &SpeculationTotals::rollbacks)
         .def_ro("phase_ms", &SpeculationTotals::phase_ms)
         .def_ro("controller_changes", &SpeculationTotals::controller_changes)
@@ -194,7 +201,9 @@ void bind_reports(nb::module_& module) {
         .def_ro("dropped", &SpeculationFacts::dropped)
         .def_ro("fallback_reason", &SpeculationFacts::fallback_reason)
         .def_ro("reduced_path", &SpeculationFacts::reduced_path)
-        .def_ro("reduced_reason", &SpeculationFacts::reduced_reason);
+        .def_ro("reduced_reason", &SpeculationFacts::reduced_reason)
+        .def_ro("has_trees", &SpeculationFacts::has_trees)
+        .def_ro("tree_reason", &SpeculationFacts::tree_reason);
 }
 
 }  // namespace

@@ -34,10 +34,9 @@ LlamaContext::LlamaContext(ModelHandle model, ContextHandle context, ContextFact
     const auto capacity = static_cast<std::size_t>(facts_.n_batch);
     tokens_.resize(capacity);
     positions_.resize(capacity);
-    sequence_counts_.assign(capacity, 1);
-    sequences_.resize(capacity);
+    sequence_counts_.resize(capacity);
+    sequences_.reserve(capacity);
     sequence_pointers_.resize(capacity);
-    for (std::size_t i = 0; i < capacity; ++i) sequence_pointers_[i] = &sequences_[i];
     outputs_.resize(capacity);
     fresh_rows_.assign(llama_n_seq_max(context_.get()), 0);
     llama_set_embeddings(context_.get(), embeddings_on_);
@@ -48,9 +47,9 @@ std::int32_t LlamaContext::decode(std::span<const BatchRow> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         tokens_[i] = rows[i].token;
         positions_[i] = rows[i].position;
-        sequences_[i] = rows[i].sequence;
         outputs_[i] = static_cast<std::int8_t>(rows[i].output);
     }
+    fill_sequences(rows);
     llama_batch batch{};
     batch.n_tokens = static_cast<std::int32_t>(rows.size());
     batch.token = tokens_.data();
@@ -67,6 +66,20 @@ std::int32_t LlamaContext::decode(std::span<const BatchRow> rows) {
         // GPU drivers throw when the device is lost; the scheduler takes it as a failed decode.
         log_line(LogLevel::error, std::string("decode: ") + error.what());
         return decode_threw;
+    }
+}
+
+void LlamaContext::fill_sequences(std::span<const BatchRow> rows) {
+    sequences_.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        sequences_.push_back(rows[i].sequence);
+        sequences_.insert(sequences_.end(), rows[i].branches.begin(), rows[i].branches.end());
+        sequence_counts_[i] = static_cast<std::int32_t>(1 + rows[i].branches.size());
+    }
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        sequence_pointers_[i] = &sequences_[first];
+        first += static_cast<std::size_t>(sequence_counts_[i]);
     }
 }
 
@@ -115,9 +128,9 @@ void LlamaContext::shift(SequenceId sequence, Position from, Position to, Positi
     if (facts_.can_shift) llama_memory_seq_add(memory_, sequence, from, to, delta);
 }
 
-void LlamaContext::copy(SequenceId from, SequenceId to) {
+void LlamaContext::copy(SequenceId from, SequenceId to, Position begin, Position end) {
     fresh_rows_[static_cast<std::size_t>(to)] = 0;
-    if (memory_ != nullptr) llama_memory_seq_cp(memory_, from, to, 0, end_position);
+    if (memory_ != nullptr) llama_memory_seq_cp(memory_, from, to, begin, end);
 }
 
 Position LlamaContext::position_min(SequenceId sequence) {

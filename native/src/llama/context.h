@@ -22,7 +22,7 @@ class LlamaContext final : public Context {
 
     bool remove(SequenceId sequence, Position from, Position to) override;
     void shift(SequenceId sequence, Position from, Position to, Position delta) override;
-    void copy(SequenceId from, SequenceId to) override;
+    void copy(SequenceId from, SequenceId to, Position begin, Position end) override;
     Position position_min(SequenceId sequence) override;
     Position position_max(SequenceId sequence) override;
 
@@ -56,10 +56,13 @@ class LlamaContext final : public Context {
     std::size_t n_vocab_;
     bool embeddings_on_ = false;
 
+    void fill_sequences(std::span<const BatchRow> rows);
+
     /// One batch for all decodes, of n_batch rows: its parts are only filled, never allocated again.
     std::vector<llama_token> tokens_;
     std::vector<llama_pos> positions_;
     std::vector<std::int32_t> sequence_counts_;
+    /// Of all rows, one row's behind the other's; longer than the batch while drafts have side chains.
     std::vector<llama_seq_id> sequences_;
     std::vector<llama_seq_id*> sequence_pointers_;
     std::vector<std::int8_t> outputs_;

@@ -28,7 +28,8 @@ void add(VerifyCounts& sum, const VerifyCounts& more) {
 template <typename Counts>
 void add_draft(Counts& counts, const Draft& draft, const Verified& verified) {
     ++counts.drafts;
-    counts.drafted += draft.size();
+    counts.tree_drafts += draft.tree.empty() ? 0 : 1;
+    counts.drafted += draft.n_verified();
     counts.accepted += verified.n_accepted;
     add_position_counts(counts.drafted_by_position, verified.n_covered);
     add_position_counts(counts.accepted_by_position, verified.n_accepted);

@@ -7,8 +7,15 @@
 #include "core/speculation/draft_model.h"
 #include "core/speculation/ngram_drafters.h"
 #include "core/speculation/reduced_route.h"
+#include "core/speculation/tree_drafting.h"
 
 namespace paddock {
+
+namespace {
+
+constexpr const char* none_requested = "none-requested";
+
+}  // namespace
 
 DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) {
     const std::vector<std::string>& asked = state.params.speculation.types;
@@ -31,8 +38,13 @@ DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) 
         members_.push_back({.drafter = std::move(drafter), .name = name});
     }
     if (asked.empty()) {
-        facts_.fallback_reason = "none-requested";
+        facts_.fallback_reason = none_requested;
     }
+    const SpeculationParams& params = state.params.speculation;
+    facts_.tree_reason = params.branch_budget == 0 ? none_requested
+                         : members_.empty()        ? facts_.fallback_reason
+                                                   : tree_obstacle(params, state.facts());
+    facts_.has_trees = facts_.tree_reason.empty();
 }
 
 void DrafterSet::tell_route() {

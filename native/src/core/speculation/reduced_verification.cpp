@@ -49,7 +49,7 @@ void ReducedVerification::decide(Slot& slot, VerifyMode asked, ReducedWindow& wi
     const ReducedPlan plan = plan_reduced({.sampling = request.params->sampling,
                                            .n_probs = request.params->n_probs,
                                            .mode = mode_for(asked, request.draft, *request.sampler),
-                                           .has_side_chains = false,
+                                           .has_side_chains = !request.draft.tree.empty(),
                                            .is_disabled = is_disabled_,
                                            .is_for_block_drafters = is_for_block_drafters_});
     request.takes_whole_rows = plan.is_forbidden;

@@ -71,6 +71,9 @@ struct SpeculationReport {
     std::string verify_mode;  // exact rejection match-first
     VerifyCounts verify_counts;
     ReducedReport reduced;
+    /// Drafts with side chains, and why the last one had none; empty: it had, or none were asked for.
+    std::int64_t tree_drafts = 0;
+    std::string tree_reason;
     RollbackCounts rollbacks;
     bool suppressed = false;
 };
@@ -95,6 +98,7 @@ struct SpeculationTotals {
     VerifyCounts verify_counts;
     /// Verifications by the reason for or against reduced ones.
     std::map<std::string, std::int64_t> reduced;
+    std::int64_t tree_drafts = 0;
     RollbackCounts rollbacks;
     /// In the order draft, verify, accept, other.
     std::array<double, 4> phase_ms{};
@@ -122,6 +126,9 @@ struct SpeculationFacts {
     /// §11.4).
     std::string reduced_path = "off";
     std::string reduced_reason;
+    /// Drafts may have side chains, or why none has (11 §12.2).
+    bool has_trees = false;
+    std::string tree_reason;
 };
 
 }  // namespace paddock

@@ -39,19 +39,6 @@ bool decode_again(DecodeState& state, Slot& slot) {
     return code == 0;
 }
 
-/// A request is never lost to drafting: one that had to refill drafts no more.
-void give_up(DecodeState& state, Slot& slot, bool goes_on) {
-    ++slot.request->speculation.rollbacks.refill;
-    slot.request->speculation.types.clear();
-    slot.request->speculation.fallback_reason = "no-rollback";
-    ++state.metrics.totals.speculation.rollbacks.refill;
-    if (goes_on) {
-        start_refill(state, slot);
-    } else {
-        state.clear(slot);
-    }
-}
-
 }  // namespace
 
 RollbackRoute rollback_route(const ContextFacts& facts) {
@@ -76,16 +63,28 @@ bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route, std:
     return !request.saved_state.empty();
 }
 
+/// A request is never lost to drafting: one that had to refill drafts no more.
+void give_up_memory(DecodeState& state, Slot& slot) {
+    ++slot.request->speculation.rollbacks.refill;
+    slot.request->speculation.types.clear();
+    slot.request->speculation.fallback_reason = "no-rollback";
+    ++state.metrics.totals.speculation.rollbacks.refill;
+    if (!slot.request->has_ended()) {
+        start_refill(state, slot);
+    } else {
+        state.clear(slot);
+    }
+}
+
 void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_in_memory) {
     RollbackCounts& own = slot.request->speculation.rollbacks;
     RollbackCounts& all = state.metrics.totals.speculation.rollbacks;
-    const bool goes_on = !slot.request->has_ended();
     if (slot.n_tokens() == n_in_memory) {
         ++own.none;
         ++all.none;
     } else if (!slot.request->saved_state.empty()) {
         if (!decode_again(state, slot)) {
-            give_up(state, slot, goes_on);
+            give_up_memory(state, slot);
             return;
         }
         ++own.redecode;
@@ -94,7 +93,7 @@ void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t
         const bool is_trim = route == RollbackRoute::trim;
         if (!state.context().remove(slot.id, slot.n_tokens(), end_position) ||
             (is_trim && !has_history(state.context(), slot))) {
-            give_up(state, slot, goes_on);
+            give_up_memory(state, slot);
             return;
         }
         ++(is_trim ? own.trim : own.snapshot);

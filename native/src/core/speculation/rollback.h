@@ -27,6 +27,10 @@ RollbackRoute rollback_route(const ContextFacts& facts);
 /// nothing may be drafted.
 bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_drafted);
 
+/// What memory holds of the slot can't become what its list says: it refills, or forgets what it holds if its
+/// request has ended.
+void give_up_memory(DecodeState& state, Slot& slot);
+
 /// The list of the slot is right and memory holds `n_in_memory` tokens, at least as many. Afterwards both
 /// agree, or the slot refills; a slot whose request has ended and whose memory can't go back forgets it.
 void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_in_memory);

@@ -17,6 +17,10 @@ constexpr auto reduced_paths = std::to_array<std::string_view>({"auto", "off", "
 constexpr auto reduced_drafters = std::to_array<std::string_view>({"all", "block"});
 constexpr auto guard_modes = std::to_array<std::string_view>({"off", "stop", "force-close"});
 constexpr std::int32_t max_baseline_interval = 4096;
+constexpr std::int32_t max_branch_budget = 64;
+/// As many as a drafter ranks (11 §5.5).
+constexpr std::int32_t max_topk = 10;
+constexpr std::int32_t max_branch_seqs = 32;
 /// Tokens of a pattern or of a draft, as llama-server has them.
 constexpr std::int32_t max_ngram = 1024;
 /// Copies of a running state that are made unasked; each is as large as the state of a slot.
@@ -103,11 +107,22 @@ std::int32_t wanted_snapshots(const SpeculationParams& params) {
     return drafts_by_model ? std::min(params.n_max, max_snapshots_unasked) : 0;
 }
 
+bool makes_side_chains(const SpeculationParams& params) {
+    return std::ranges::any_of(params.types, [](const std::string& name) {
+        const std::optional<DraftType> type = draft_type_of(name);
+        return type == DraftType::draft_simple || type == DraftType::ngram_map_k4v;
+    });
+}
+
 std::vector<std::string> problems_of(const SpeculationParams& params) {
     Checks checks;
     checks.range("--spec-draft-n-max", params.n_max, 1, max_depth);
     checks.range("--spec-draft-n-min", params.n_min, 0, params.n_max);
     checks.range("--spec-draft-p-min", params.p_min, 0.0F, 1.0F);
+    checks.range("--spec-branch-budget", params.branch_budget, 0, max_branch_budget);
+    checks.range("--spec-draft-topk", params.topk, 1, max_topk);
+    checks.range("--spec-branch-seqs", params.branch_seqs, 1, max_branch_seqs);
+    checks.range("--spec-draft-p-split", params.p_split, 0.0F, 1.0F);
     checks.expect(std::isfinite(params.draft_temperature),
                   "--spec-draft-temp is " + text_of(params.draft_temperature) +
                       "; it has to be 'auto', or a finite number, at least 0");

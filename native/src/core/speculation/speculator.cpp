@@ -1,22 +1,19 @@
 #include "core/speculation/speculator.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
-#include <functional>
-#include <iterator>
 #include <utility>
 
 #include "core/speculation/draft_counts.h"
 #include "core/speculation/draft_limit.h"
 #include "core/speculation/draft_log.h"
 #include "core/speculation/draft_setting.h"
+#include "core/speculation/tree_verification.h"
 #include "core/token_step.h"
 
 namespace paddock {
 
 namespace {
-
 /// Bits of a random start that a number in [0, 1) gives.
 constexpr double seed_range = 9007199254740992.0;
 
@@ -37,6 +34,7 @@ Speculator::Speculator(DecodeState& state)
     : state_(state),
       route_(rollback_route(state.facts())),
       drafters_(state, route_),
+      trees_(state, drafters_.facts().tree_reason),
       asked_mode_(verify_mode_of(state.params.speculation.verify)),
       reduced_(state.params.speculation, facts().reduced_path),
       control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
@@ -57,6 +55,7 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     n_memory_tokens_ = 0;
     n_generating_ = 0;
     is_probe_ = false;
+    trees_.start_cycle();
     std::vector<Slot*> open;
     std::vector<SequenceId> generating;
     for (Slot* slot : members) {
@@ -116,6 +115,7 @@ void Speculator::prepare(Slot& slot) {
     SpeculationReport& report = request.speculation;
     report.fallback_reason = facts().fallback_reason;
     report.reduced = reduced_.at_start();
+    report.tree_reason = trees_.reason();
     const bool is_stale = std::exchange(slot.is_drafting_stale, false);
     if (is_stale || known.lora_key != slot.record.lora_key) {
         control_.reset(slot.id);
@@ -205,17 +205,22 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
             continue;
         }
         n_reserved += limit + 1;
-        requests.push_back(request_of(*slot, setting, limit));
+        requests.push_back(trees_.asking(request_of(*slot, setting, limit)));
         asked.push_back(slot);
     }
     if (requests.empty()) {
         return;
     }
     std::vector<Draft> drafts = runner.drafter->draft(requests);
+    const auto n_asked = static_cast<std::int32_t>(asked.size());
+    TreeShare share{.n_rows = state_.facts().n_batch - n_reserved - (n_generating_ - n_asked),
+                    .n_slots = n_asked};
     for (std::size_t i = 0; i < asked.size() && i < drafts.size(); ++i) {
         if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
+            trees_.grow(*asked[i], requests[i], setting_of(*asked[i], runner).base, share);
             std::erase(open, asked[i]);
         }
+        --share.n_slots;
     }
 }
 
@@ -261,9 +266,12 @@ void Speculator::verify(Slot& slot) {
     SlotRequest& request = *slot.request;
     const Draft draft = std::exchange(request.draft, {});
     const std::vector<std::int32_t> rows = std::exchange(request.verify_rows, {});
-    unsettled_.push_back({.slot = slot.id, .task = request.task.id, .n_in_memory = slot.n_tokens()});
+    unsettled_.push_back({.slot = slot.id,
+                          .task = request.task.id,
+                          .n_in_memory = slot.n_tokens() + draft.n_verified() - draft.size()});
     // The list is that of plain decoding at each token, so that whoever looks at it need not know of drafts.
     slot.record.tokens.resize(slot.record.tokens.size() - draft.tokens.size());
+    const Position root = slot.n_tokens() - 1;
     bool is_first = true;
     const VerifyInput input{
         .draft = draft,
@@ -281,7 +289,9 @@ void Speculator::verify(Slot& slot) {
                 return emit_token(state_, slot, token, logits);
             }};
     try {
-        count(slot, draft, input.mode, paddock::verify(*request.sampler, input));
+        const Verified verified = verify_draft(*request.sampler, input);
+        unsettled_.back().kept_branch = TreeDrafting::kept_branch(draft, verified, root);
+        count(slot, draft, input.mode, verified);
     } catch (const std::exception& problem) {
         unsettled_.pop_back();
         fail_choice(state_, slot, problem);
@@ -297,7 +307,11 @@ void Speculator::settle() {
         if (slot.request == nullptr || slot.request->task.id != one.task) {
             continue;
         }
-        roll_back(state_, slot, route_, one.n_in_memory);
+        if (trees_.take_over(slot, one.kept_branch)) {
+            roll_back(state_, slot, route_, one.n_in_memory);
+        } else {
+            give_up_memory(state_, slot);
+        }
         if (slot.request == nullptr) {
             continue;
         }
@@ -308,80 +322,8 @@ void Speculator::settle() {
             finish(state_, slot);
         }
     }
+    trees_.withdraw();
     accept_us_ += now_us() - begun;
-}
-
-void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified) {
-    slot.request->speculation.verify_mode = name_of(mode);
-    count_draft(slot.request->speculation, draft, verified);
-    count_draft(state_.metrics.totals.speculation, draft, verified);
-    const ReducedReport& reduced = slot.request->speculation.reduced;
-    ++state_.metrics.totals.speculation.reduced[ReducedVerification::counted_reason(reduced)];
-    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
-                         verified.n_covered);
-    for (DrafterSet::Member& runner : drafters_.members()) {
-        runner.drafter->accepted(slot.id, draft.size(), verified.n_accepted,
-                                 runner.drafter->type() == draft.type);
-    }
-}
-
-/// What the controller knows now (11 §21.1).
-void Speculator::describe(Slot& slot) {
-    SpeculationReport& report = slot.request->speculation;
-    const auto runner = std::ranges::find_if(drafters_.members(), [&](const DrafterSet::Member& candidate) {
-        return report.active_type == "none" ? is_wanted(slot.request->params->speculation, candidate)
-                                            : candidate.name == report.active_type;
-    });
-    if (runner == drafters_.members().end() || report.types.empty()) {
-        return;
-    }
-    const DepthSetting setting = setting_of(slot, *runner);
-    const DepthControl::View view = control_.view(slot.id, runner->drafter->type());
-    report.adaptive = setting.adaptive;
-    report.controller = setting.controller;
-    report.depth = view.depth;
-    report.depth_base = view.base;
-    report.depth_state = view.state;
-    report.fringe = view.fringe;
-    report.score = view.score;
-    report.gain = view.gain;
-}
-
-void Speculator::end_cycle(const CycleWork& work) {
-    if (drafters_.empty()) {
-        return;
-    }
-    SpeculationTotals& totals = state_.metrics.totals.speculation;
-    const double draft_ms = to_ms(draft_us_);
-    const double decode_ms = to_ms(work.decode_us);
-    const double accept_ms = to_ms(accept_us_);
-    const double total_ms = to_ms(work.total_us);
-    const std::array<double, 4> phase_ms{draft_ms, decode_ms, accept_ms,
-                                         std::max(0.0, total_ms - draft_ms - decode_ms - accept_ms)};
-    std::ranges::transform(totals.phase_ms, phase_ms, totals.phase_ms.begin(), std::plus<>());
-    if (n_generating_ > 0) {
-        state_.log(log_debug, cycle_line(n_generating_, work.n_rows, phase_ms, total_ms));
-    }
-    control_.end_cycle({.is_pure = work.is_pure,
-                        .rows = work.n_rows,
-                        .model_ms = total_ms - draft_ms,
-                        .draft_ms = draft_ms,
-                        .n_drafting = n_drafting_,
-                        .deepest = deepest_,
-                        .type = cycle_type_,
-                        .n_memory_tokens = n_memory_tokens_});
-    for (std::size_t controller = 0; controller < totals.controller_changes.size(); ++controller) {
-        for (std::size_t kind = 0; kind < totals.controller_changes[controller].size(); ++kind) {
-            totals.controller_changes[controller][kind] =
-                totals_before_.controller_changes[controller][kind] + control_.changes()[controller][kind];
-        }
-    }
-    totals.baseline_probes = totals_before_.baseline_probes + control_.n_baseline_probes();
-    for (Slot& slot : state_.slots) {
-        if (slot.state == SlotState::generating && slot.request != nullptr) {
-            describe(slot);
-        }
-    }
 }
 
 }  // namespace paddock

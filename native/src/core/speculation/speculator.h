@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/speculation/reduced_verification.h"
 #include "core/speculation/report.h"
 #include "core/speculation/rollback.h"
+#include "core/speculation/tree_drafting.h"
 #include "core/speculation/verification.h"
 
 namespace paddock {
@@ -31,6 +33,7 @@ class Speculator {
     explicit Speculator(DecodeState& state);
 
     const SpeculationFacts& facts() const { return drafters_.facts(); }
+    TreeDrafting& trees() { return trees_; }
 
     /// Leaves a draft, or none, with each generating slot of `members`.
     void draft(const std::vector<Slot*>& members);
@@ -58,6 +61,7 @@ class Speculator {
         SequenceId slot = 0;
         TaskId task = -1;
         std::int32_t n_in_memory = 0;
+        std::optional<BranchRange> kept_branch = std::nullopt;
     };
 
     void meet(Slot& slot);
@@ -76,6 +80,7 @@ class Speculator {
     DecodeState& state_;
     RollbackRoute route_;
     DrafterSet drafters_;
+    TreeDrafting trees_;
     VerifyMode asked_mode_;
     ReducedVerification reduced_;
     DepthControl control_;

@@ -94,6 +94,7 @@ class Walk {
         }
         sampler_.use_whole_rows(false);
         // What a stop left unread says nothing about the draft.
+        result_.n_main = result_.n_accepted;
         result_.n_covered = was_cut_ ? result_.n_examined : input_.draft.size();
         return result_;
     }
