@@ -142,7 +142,8 @@ async def test_props_tell_how_a_running_state_goes_back(removal: str, capabiliti
     async with small_world(engine=engine) as world:
         world.core.facts_.removal, world.core.facts_.is_hybrid = removal, True
         told = (await world.get("/props")).json()["speculation"]
-        assert (told["capabilities"], told["defaults"]["rs_snapshots"]) == (capabilities, 4)
+        assert told["capabilities"].items() >= capabilities.items()
+        assert told["defaults"]["rs_snapshots"] == 4
 
 
 async def shown_metrics(**fields: Any) -> list[str]:

@@ -65,7 +65,7 @@ def answer(server: RunningServer, kind: str, start: int = 0, temperature: float 
 def test_the_server_says_how_its_state_goes_back(server: RunningServer, copies: int) -> None:
     told = server.get("/props").json()["speculation"]["capabilities"]
     way = True if copies else "redecode"
-    assert told == {"trim": True if copies else "no-rollback", "rs-snapshots": way}
+    assert (told["trim"], told["rs-snapshots"]) == (True if copies else "no-rollback", way)
 
 
 @pytest.mark.parametrize("kind", ["draft-simple", "ngram-simple"])
