@@ -6,6 +6,7 @@ Part of nativeserver.core; attribute names equal those of report.h and speculati
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -102,6 +103,27 @@ class Speculation(Protocol):
     dropped: Sequence[DroppedType]
     fallback_reason: str
     """Empty when every type that was asked for runs."""
+
+
+EMBEDDINGS = "embeddings"
+"""Reason of every type on a server that makes embeddings: it generates nothing that could be drafted."""
+
+
+@dataclass
+class Withheld:
+    """A type that was asked for and that the core was not told of."""
+
+    type: str
+    reason: str
+
+
+@dataclass
+class Undrafted:
+    """Drafting of an engine that was told of no type, although some were asked for."""
+
+    dropped: Sequence[DroppedType]
+    types: Sequence[str] = ()
+    fallback_reason: str = EMBEDDINGS
 
 
 class DepthParams(Protocol):
