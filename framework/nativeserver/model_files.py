@@ -40,7 +40,10 @@ def _fault(path: str) -> str:
         return "there is no such file"
     except OSError as error:
         return error.strerror or str(error)
-    return "" if start == MAGIC else f"it is no GGUF file: it begins with {start!r} instead of {MAGIC!r}"
+    if start == MAGIC:
+        return ""
+    found = f"begins with {shown(start.decode('latin-1'))}" if start else "is empty"
+    return f"it is no GGUF file, which would begin with '{MAGIC.decode()}': it {found}"
 
 
 def _found_in(folder: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from framework.engines.user_flags import DASHES
 from framework.manifest.suggest import nearest
 from framework.nativeserver.flags.flag import Flag
+from framework.values.dashes import DASHES
 
 MISSPELT, SIMILAR = 0.8, 0.7
 """Likeness from which a word is surely misspelt, and from which it is worth a guess."""
