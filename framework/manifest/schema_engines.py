@@ -21,6 +21,7 @@ from framework.manifest.value_types import (
     whole,
 )
 from framework.values.engine import EngineRef
+from framework.values.loop_guard import contradiction
 from framework.values.request import LiveSettings, PoolLimits, SpecPolicy, YieldWatch
 
 RESTART = "restart"
@@ -120,6 +121,19 @@ class LoopGuardTable(Table):
     @classmethod
     def _mode_alone(cls, value: Any) -> Any:
         return {"mode": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        problem = contradiction(self.model_dump())
+        if problem is not None:
+            must_be = f"numbers with {problem.name} {problem.rule} {problem.other} (write both)"
+            found = f"{self._told(problem.name)} and {self._told(problem.other)}"
+            raise BadValue("loop_guard_numbers", must_be, found=found).as_pydantic()
+        return self
+
+    def _told(self, name: str) -> str:
+        by_default = "" if name in self.model_fields_set else " by default"
+        return f"{name} {getattr(self, name)}{by_default}"
 
 
 class SpeculationTable(Table):

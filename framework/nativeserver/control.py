@@ -25,7 +25,7 @@ async def endpoint(request: Request) -> Response:
     if action not in ACTIONS:
         raise ApiError("invalid_request", f"Field 'action': must be one of {', '.join(ACTIONS)}")
     task = services.bridge.new_task()
-    task.kind, task.completion_id, task.control_action = "control", completion_id, action
+    task.kind, task.completion_id = "control", completion_id
     result = await ask(request, services, task)
     answer: dict[str, Any] = {"success": result.success}
     if result.text:

@@ -118,7 +118,6 @@ class Task(Protocol):
     file_name: str
     file_path: str
     lora_scales: Mapping[int, float]
-    control_action: str
 
 
 class Engine(Protocol):

@@ -5,7 +5,7 @@ Part of nativeserver.core; attribute names equal those of report.h and speculati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,16 @@ class RollbackCounts(Protocol):
     refill: int
 
 
+class ReducedReport(Protocol):
+    """How the latest draft was judged (11 §11)."""
+
+    path: str
+    """off host"""
+    reason: str
+    view_reason: str
+    k: int
+
+
 class SpeculationReport(Protocol):
     """Drafting for one request (11 §21.1)."""
 
@@ -52,6 +62,10 @@ class SpeculationReport(Protocol):
     accepted_by_position: Sequence[int]
     verify_mode: str
     verify_counts: VerifyCounts
+    reduced: ReducedReport
+    tree_drafts: int
+    tree_reason: str
+    """Why the last draft had no side chains; empty: it had, or none were asked for."""
     rollbacks: RollbackCounts
     suppressed: bool
 
@@ -77,6 +91,9 @@ class SpeculationTotals(Protocol):
     drafted_by_position: Sequence[int]
     accepted_by_position: Sequence[int]
     verify_counts: VerifyCounts
+    reduced: Mapping[str, int]
+    """Verifications by the reason for or against reduced ones."""
+    tree_drafts: int
     rollbacks: RollbackCounts
     phase_ms: Sequence[float]
     """draft, verify, accept, other"""
@@ -103,6 +120,13 @@ class Speculation(Protocol):
     dropped: Sequence[DroppedType]
     fallback_reason: str
     """Empty when every type that was asked for runs."""
+    reduced_path: str
+    """off host"""
+    reduced_reason: str
+    """Why it is not the device, if that was asked for."""
+    has_trees: bool
+    tree_reason: str
+    """Why no draft has side chains; empty: they may."""
 
 
 EMBEDDINGS = "embeddings"
@@ -121,9 +145,26 @@ class Withheld:
 class Undrafted:
     """Drafting of an engine that was told of no type, although some were asked for."""
 
+    types: Sequence[str]
     dropped: Sequence[DroppedType]
-    types: Sequence[str] = ()
-    fallback_reason: str = EMBEDDINGS
+    fallback_reason: str
+    reduced_path: str
+    reduced_reason: str
+    has_trees: bool
+    tree_reason: str
+
+
+def undrafted(core: Speculation, asked: Sequence[str]) -> Speculation:
+    """What the core tells, with the types that it was not told of."""
+    return Undrafted(
+        types=(),
+        dropped=[Withheld(kind, EMBEDDINGS) for kind in asked],
+        fallback_reason=EMBEDDINGS,
+        reduced_path=core.reduced_path,
+        reduced_reason=core.reduced_reason,
+        has_trees=core.has_trees,
+        tree_reason=core.tree_reason,
+    )
 
 
 class DepthParams(Protocol):
@@ -155,9 +196,17 @@ class SpeculationParams(Protocol):
     n_max: int
     n_min: int
     p_min: float
+    branch_budget: int
+    topk: int
+    branch_seqs: int
+    p_split: float
     draft_temperature: float
     """Negative: auto."""
     verify: str
+    reduced: str
+    reduced_drafters: str
     grammar_blocks: bool
+    rs_snapshots: int
+    """Negative: auto."""
     strict: bool
     depth: DepthParams

@@ -12,9 +12,9 @@ from framework.nativeserver.flags import depth, drafters, loop_guard, speculatio
 from framework.nativeserver.flags.flag import Flag
 from framework.nativeserver.flags.table import BY_SPELLING
 from framework.nativeserver.flags.without_effect import DRAFT_REPOSITORY_TARGET
-from framework.nativeserver.loop_guard_rules import contradiction
 from framework.nativeserver.readings import Reading
 from framework.nativeserver.usage_error import UsageError
+from framework.values.loop_guard import contradiction
 
 Targets = Mapping[str, Any]
 LEAST_MATCH = 16
@@ -78,7 +78,7 @@ def loop_guard_settings(targets: Targets) -> dict[str, Any]:
     }
     problem = contradiction({**loop_guard.DEFAULTS, **given})
     if problem is not None:
-        raise UsageError(f"error: {problem.text(loop_guard.FLAG_NAMES)}")
+        raise UsageError(f"error: {problem.text(loop_guard.FLAG_NAMES)}; set both")
     return given
 
 

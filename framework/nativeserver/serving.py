@@ -57,8 +57,8 @@ async def serve(settings: Settings, listening: Listening, load_core: CoreLoader)
             raise LoadFailed("library", f"{NO_CORE}: {error}") from error
         module.set_log_verbosity(0 if settings.log.disabled else settings.options.verbosity)
         engine: Engine = module.Engine(engine_params(module, settings.options.engine))
-        undrafted = settings.options.undrafted_types
-        async with EngineBridge(engine, module, undrafted=undrafted) as bridge:
+        withheld = settings.options.undrafted_types
+        async with EngineBridge(engine, module, withheld=withheld) as bridge:
             return await _Server(settings, listening, bridge).run(stop)
 
 

@@ -13,8 +13,8 @@ from framework.nativeserver.field_table import INT32_MAX, Field, checked, fault,
 from framework.nativeserver.flags import loop_guard
 from framework.nativeserver.flags.depth import CONTROLLERS
 from framework.nativeserver.flags.speculation import KNOWN_TYPES, MOST_DRAFTED, N_MAX, N_MAX_FLAG, N_MIN, NONE
-from framework.nativeserver.loop_guard_rules import contradiction
 from framework.nativeserver.speculation_shape import NOT_BUILT
+from framework.values.loop_guard import contradiction
 
 Running = Callable[[], Speculation]
 OBJECT, GUARD = "speculative", "reasoning_loop_guard"

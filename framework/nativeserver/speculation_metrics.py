@@ -65,11 +65,6 @@ def _by_slot(name: str) -> Callable[[Any], Series]:
     }
 
 
-def _no_trees(_snapshot: Any) -> int:
-    """This build has none; dashboards look for the name."""
-    return 0
-
-
 METRICS: tuple[Metric, ...] = (
     Metric("spec_decode_num_draft_tokens_total", "counter", "Tokens drafted", _total("drafted")),
     Metric("spec_decode_num_accepted_tokens_total", "counter", "Drafted tokens accepted", _total("accepted")),
@@ -92,7 +87,13 @@ METRICS: tuple[Metric, ...] = (
         "Verified tokens, by outcome",
         _series("outcome", lambda totals: verify_counts_json(totals.verify_counts)),
     ),
-    Metric("spec_tree_drafts_total", "counter", "Drafts with branches", _no_trees),
+    Metric(
+        "spec_reduced_total",
+        "counter",
+        "Verifications, by why the best tokens of a row were enough or not",
+        _series("reason", lambda totals: totals.reduced),
+    ),
+    Metric("spec_tree_drafts_total", "counter", "Drafts with side chains", _total("tree_drafts")),
     Metric(
         "spec_rollbacks_total",
         "counter",

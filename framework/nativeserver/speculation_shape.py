@@ -8,6 +8,7 @@ from typing import Any
 
 from framework.nativeserver.core_speculation import (
     LoopGuardReport,
+    ReducedReport,
     RollbackCounts,
     Speculation,
     SpeculationParams,
@@ -18,8 +19,6 @@ from framework.nativeserver.core_speculation import (
 NOT_BUILT = "type-not-built"
 VERIFY_OUTCOMES = ("exact", "prob_accept", "reject", "no_prob", "bonus")
 ROLLBACKS = ("none", "trim", "snapshot", "redecode", "refill")
-HOST_ROWS = {"path": "off", "reason": "disabled", "view_reason": "", "k": 1}
-"""Every row is judged by the whole vocabulary (11 §11.1, first rule)."""
 DEPTH_SETTINGS = (
     *("adaptive", "controller", "fringe_min", "fringe_max", "fringe_window", "min_reach", "off_dwell"),
     *("probe_interval", "probe_fraction", "explore_interval", "profit_min", "raise_", "lower", "ewma"),
@@ -52,9 +51,9 @@ def speculation_json(report: SpeculationReport, fallback_reason: str = "") -> di
         "accepted_by_position": list(report.accepted_by_position),
         "verify_mode": report.verify_mode,
         "verify_counts": verify_counts_json(report.verify_counts),
-        "reduced": dict(HOST_ROWS),
-        "tree_drafts": 0,
-        "tree_reason": "",
+        "reduced": reduced_json(report.reduced),
+        "tree_drafts": report.tree_drafts,
+        "tree_reason": report.tree_reason,
         "rollbacks": rollbacks_json(report.rollbacks),
         "suppressed": report.suppressed,
     }
@@ -85,8 +84,9 @@ def speculation_of_server(
         "fallback_reason": speculation.fallback_reason,
         "capabilities": _capabilities(facts),
         "verify_mode": settings.verify if runs else "",
-        "reduced_path": HOST_ROWS["path"],
-        "tree": {"enabled": False, "reason": NOT_BUILT},
+        "reduced_path": speculation.reduced_path,
+        "reduced_reason": speculation.reduced_reason,
+        "tree": {"enabled": speculation.has_trees, "reason": speculation.tree_reason},
         "adaptive": settings.depth.adaptive and runs,
         "controller": settings.depth.controller if runs else "",
         "defaults": defaults_json(settings),
@@ -101,9 +101,16 @@ def defaults_json(settings: SpeculationParams) -> dict[str, Any]:
         "n_max": settings.n_max,
         "n_min": settings.n_min,
         "p_min": settings.p_min,
+        "p_split": settings.p_split,
+        "branch_budget": settings.branch_budget,
+        "topk": settings.topk,
+        "branch_seqs": settings.branch_seqs,
         "draft_temperature": "auto" if temperature < 0 else temperature,
         "verify": settings.verify,
+        "reduced": settings.reduced,
+        "reduced_drafters": settings.reduced_drafters,
         "grammar": "block" if settings.grammar_blocks else "allow",
+        "rs_snapshots": "auto" if settings.rs_snapshots < 0 else settings.rs_snapshots,
         "strict": settings.strict,
     }
 
@@ -118,11 +125,28 @@ def rollbacks_json(counts: RollbackCounts) -> dict[str, int]:
     return {kind: getattr(counts, kind) for kind in ROLLBACKS}
 
 
+def reduced_json(report: ReducedReport) -> dict[str, Any]:
+    """Whether the latest draft was judged by the `k` best tokens of its rows, and why or why not."""
+    return {
+        "path": report.path,
+        "reason": report.reason,
+        "view_reason": report.view_reason,
+        "k": report.k,
+    }
+
+
 def finite(number: float) -> float:
     """JSON has no other numbers; a measurement that is none of them is 0."""
     return number if math.isfinite(number) else 0.0
 
 
 def _capabilities(facts: Any) -> dict[str, bool | str]:
-    """Those of 11 §2 that a type of this build asks for: true, or the reason of what is missing."""
-    return {"trim": True if facts.removal in CAN_CUT else "no-rollback"}
+    """Those of 11 §2 that a type of this build asks for: true, or what is missing or done instead."""
+    found: dict[str, bool | str] = {
+        "trim": facts.removal in CAN_CUT or "no-rollback",
+        "backend-sampler": facts.backend_sampler or "backend-sampler-refused",
+        "backend-multi-output": facts.backend_multi_output or "backend-one-output",
+    }
+    if facts.is_recurrent or facts.is_hybrid:
+        found["rs-snapshots"] = True if facts.removal == "recurrent" else "redecode"
+    return found

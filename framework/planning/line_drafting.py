@@ -25,6 +25,10 @@ NGRAM_DRAFTS: Mapping[str, tuple[tuple[str, ...], int]] = {
 # Logits of more than a batch are never reserved.
 LONGEST_DRAFT = 1 << 16
 F16 = "f16"
+# The native engine's, and as many as it keeps unasked.
+COPIES_FLAG, COPIES_VARIABLE = "--spec-rs-snapshots", "SPEC_RS_SNAPSHOTS"
+COPIES_UNASKED, MOST_COPIES = 8, 64
+BY_A_MODEL = "draft-simple"
 
 
 def speculations(line: LineReader) -> frozenset[str]:
@@ -51,8 +55,9 @@ def depth(line: LineReader, usual: int) -> int:
     return usual if asked is None else max(0, asked)
 
 
-def draft_plan(line: LineReader, usual_depth: int) -> DraftPlan | None:
-    """A head or a drafter that takes memory; n-grams take none.
+def draft_plan(line: LineReader, usual_depth: int, *, keeps_copies: bool) -> DraftPlan | None:
+    """A head or a drafter that takes memory; n-grams take none. `keeps_copies`: the engine is one that keeps
+    copies of running states for the drafts of a separate model.
 
     A drafter without any type that uses it counts: builds before b9106 load it all the same, and those from
     b10408 on read its type from its file.
@@ -68,7 +73,15 @@ def draft_plan(line: LineReader, usual_depth: int) -> DraftPlan | None:
         key_type or F16,
         value_type or F16,
         on_cpu=named is not None and spec_args.is_drafter_on_cpu(line.argv, line.env),
+        copies=_copies(line, usual_depth) if keeps_copies and BY_A_MODEL in types else 0,
     )
+
+
+def _copies(line: LineReader, usual_depth: int) -> int:
+    asked = line.number((COPIES_FLAG,), COPIES_VARIABLE)
+    if asked is None:
+        return min(COPIES_UNASKED, depth(line, usual_depth))
+    return min(MOST_COPIES, max(0, asked))
 
 
 def drafter_naming(line: LineReader) -> str:

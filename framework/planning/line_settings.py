@@ -18,7 +18,13 @@ from framework.engines.args import (
     V_TYPE_FLAGS,
     flash_attention,
 )
-from framework.planning.line_drafting import draft_plan, drafter_file, drafter_naming, longest_draft
+from framework.planning.line_drafting import (
+    COPIES_FLAG,
+    draft_plan,
+    drafter_file,
+    drafter_naming,
+    longest_draft,
+)
 from framework.planning.line_reader import VARIABLE, WHOLE_NUMBER, LineReader
 from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
 from framework.planning.memory.settings import BATCH, DRAFT_DEPTH, MICRO_BATCH
@@ -125,7 +131,13 @@ def line_of(plan: LaunchPlan) -> LineSettings:
     """The settings of the line of a plan, with the defaults of its engine."""
     is_legacy = plan.caps.depth_flag == LEGACY_DEPTH_FLAG
     usual_depth = LEGACY_DEPTH if is_legacy else DRAFT_DEPTH
-    return read_line(plan.argv, plan.env, usual_depth=usual_depth, usual_host=_usual_host(plan.caps))
+    return read_line(
+        plan.argv,
+        plan.env,
+        usual_depth=usual_depth,
+        usual_host=_usual_host(plan.caps),
+        keeps_copies=plan.caps.has(COPIES_FLAG),
+    )
 
 
 def read_line(
@@ -134,11 +146,12 @@ def read_line(
     *,
     usual_depth: int = DRAFT_DEPTH,
     usual_host: HostSettings = ENGINE_HOST,
+    keeps_copies: bool = False,
 ) -> LineSettings:
     """The settings of a line. A variable counts only where no flag says the same.
 
     `usual_depth` is what the engine drafts at once where the line does not say, `usual_host` what it keeps in
-    host memory.
+    host memory. With `keeps_copies` it keeps copies of running states for the drafts of a separate model.
     """
     line = LineReader(argv, env)
     context = line.number(("-c", "--ctx-size"), "CTX_SIZE")
@@ -158,7 +171,7 @@ def read_line(
         devices=_devices(line),
         servers=tuple(name for name in (line.value(("--rpc",), "RPC") or "").split(",") if name),
         projector=line.value(("-mm", "--mmproj"), "MMPROJ"),
-        draft=draft_plan(line, usual_depth),
+        draft=draft_plan(line, usual_depth, keeps_copies=keeps_copies),
         drafter=drafter_file(line),
         drafter_naming=drafter_naming(line),
         row_main=max(0, line.number(("-mg", "--main-gpu"), "MAIN_GPU") or 0) if by_rows else None,

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ namespace paddock::testing {
 struct FakeContextOptions {
     ContextFacts facts{
         .n_ctx = 512, .n_ctx_slot = 128, .n_ctx_train = 128, .n_batch = 64, .n_ubatch = 32, .n_embd_out = 4};
+    /// Sequences: these, and behind them those of `facts.n_branch_ids`.
     std::int32_t n_slots = 4;
     std::int32_t n_vocab = 64;
     /// Tokens below are never the most likely: where the fake vocabulary has its control tokens.
@@ -39,18 +41,21 @@ struct FakeContextOptions {
     /// Likeliest token after a sequence's tokens, for tests that want to say it themselves; none: as
     /// computed.
     std::function<std::optional<Token>(const std::vector<Token>&)> next;
+    /// The likeliest token but one, nearly as likely as the first; none: as computed.
+    std::function<std::optional<Token>(const std::vector<Token>&)> second;
 };
 
 /// Memory as libllama's: positions of each sequence in order, with a capacity. With `n_swa` the oldest fall
 /// out of the window, and what is computed looks no further back. On recurrent and hybrid facts a running
-/// state stands for all tokens, and only goes back as a whole or through a state. Logits depend on tokens,
-/// their positions and the adapters that they were computed under, so that equal output means equal memory.
+/// state stands for all tokens, and only goes back as a whole, through a state, or by `n_rs_seq` copies of
+/// it. Logits depend on tokens, their positions and the adapters that they were computed under, so that equal
+/// output means equal memory.
 class FakeContext : public Context {
   public:
     explicit FakeContext(FakeContextOptions options = {}, std::shared_ptr<Journal> journal = nullptr)
         : options_(std::move(options)),
           journal_(journal != nullptr ? std::move(journal) : std::make_shared<Journal>()),
-          lanes_(static_cast<std::size_t>(options_.n_slots)) {}
+          lanes_(static_cast<std::size_t>(options_.n_slots + options_.facts.n_branch_ids)) {}
 
     FakeContextOptions& options() { return options_; }
     Journal& journal() { return *journal_; }
@@ -75,8 +80,9 @@ class FakeContext : public Context {
         journal_->add(Journal::Window{{rows.begin(), rows.end()}, code, adapters_, embeds_});
         outputs_.clear();
         if (code == aborted) {
-            // As the library does: what was computed until then stays.
+            // As the library does: what was computed until then stays. It is no whole decode to step back in.
             take(rows.first(rows.size() / 2));
+            std::ranges::for_each(lanes_, [](FakeLane& lane) { lane.recent_states.clear(); });
         }
         if (code == 0) {
             take(rows);
@@ -106,6 +112,11 @@ class FakeContext : public Context {
         const bool is_whole = first <= lane.begin() && behind >= lane.end();
         const bool takes_some = !is_whole && first < behind;
         const bool takes_state = has_running_state() && first <= lane.state_position;
+        if (takes_some && takes_state && can_step_back(lane, first, behind)) {
+            lane.step_back(lane.state_position + 1 - first);
+            lane.cells.erase(lane.cells.lower_bound(first), lane.cells.end());
+            return true;
+        }
         if (takes_some && (options_.refuses_partial_removal || takes_state)) {
             return false;
         }
@@ -130,9 +141,19 @@ class FakeContext : public Context {
         lane.window_begin = std::max(0, lane.window_begin + (from == 0 ? delta : 0));
     }
 
-    void copy(SequenceId from, SequenceId to) override {
-        journal_->add("copy " + std::to_string(from) + " " + std::to_string(to));
-        lane_of(to) = lane_of(from);
+    void copy(SequenceId from, SequenceId to, Position begin, Position end) override {
+        const bool is_whole = begin == 0 && end < 0;
+        journal_->add("copy " + std::to_string(from) + " " + std::to_string(to) +
+                      (is_whole ? "" : " " + range(begin, end)));
+        if (is_whole) {
+            lane_of(to) = lane_of(from);
+            return;
+        }
+        for (const auto& [position, cell] : lane(from).cells) {
+            if (position >= begin && (end < 0 || position < end)) {
+                lane_of(to).cells[position] = cell;
+            }
+        }
     }
 
     Position position_min(SequenceId sequence) override {
@@ -211,6 +232,13 @@ class FakeContext : public Context {
     FakeLane& lane_of(SequenceId sequence) { return lanes_.at(static_cast<std::size_t>(sequence)); }
     bool has_running_state() const { return facts().is_recurrent || facts().is_hybrid; }
 
+    /// Once after each decode, and at most `n_rs_seq` tokens.
+    bool can_step_back(const FakeLane& lane, Position first, Position behind) const {
+        const Position n_steps = lane.state_position + 1 - first;
+        return !options_.refuses_partial_removal && behind == lane.end() && n_steps <= facts().n_rs_seq &&
+               n_steps < static_cast<Position>(lane.recent_states.size());
+    }
+
     static std::string range(Position from, Position to) {
         return "[" + std::to_string(from) + "," + (to < 0 ? "end" : std::to_string(to)) + ")";
     }
@@ -233,19 +261,29 @@ class FakeContext : public Context {
         }
         std::map<SequenceId, std::int32_t> n_new;
         for (const BatchRow& row : rows) {
-            const bool is_known = row.sequence >= 0 && row.sequence < options_.n_slots && row.token >= 0 &&
-                                  row.token < options_.n_vocab;
-            if (!is_known) {
+            if (row.token < 0 || row.token >= options_.n_vocab ||
+                (!row.branches.empty() && !facts().kv_unified)) {
                 return invalid;
             }
-            const Position expected =
-                facts().has_memory ? end_of(row.sequence) + n_new[row.sequence] : row.position;
-            if (row.position != expected) {
-                return invalid;
+            for (const SequenceId sequence : sequences_of(row)) {
+                if (sequence < 0 || sequence >= static_cast<SequenceId>(lanes_.size())) {
+                    return invalid;
+                }
+                const Position expected =
+                    facts().has_memory ? end_of(sequence) + n_new[sequence] : row.position;
+                if (row.position != expected) {
+                    return invalid;
+                }
+                ++n_new[sequence];
             }
-            ++n_new[row.sequence];
         }
-        return facts().has_memory && !has_room(n_new) ? no_room : 0;
+        return facts().has_memory && !has_room(n_new, rows.size()) ? no_room : 0;
+    }
+
+    static std::vector<SequenceId> sequences_of(const BatchRow& row) {
+        std::vector<SequenceId> sequences{row.sequence};
+        sequences.insert(sequences.end(), row.branches.begin(), row.branches.end());
+        return sequences;
     }
 
     Position end_of(SequenceId sequence) const {
@@ -253,8 +291,9 @@ class FakeContext : public Context {
         return has_running_state() ? held.state_position + 1 : held.end();
     }
 
-    bool has_room(const std::map<SequenceId, std::int32_t>& n_new) const {
+    bool has_room(const std::map<SequenceId, std::int32_t>& n_new, std::size_t n_rows) const {
         std::size_t n_held = 0;
+        std::set<std::uint64_t> held;
         for (std::size_t i = 0; i < lanes_.size(); ++i) {
             const auto found = n_new.find(static_cast<SequenceId>(i));
             const std::size_t n_lane =
@@ -263,8 +302,12 @@ class FakeContext : public Context {
                 return false;
             }
             n_held += n_lane;
+            for (const auto& [position, cell] : lanes_[i].cells) {
+                held.insert(cell.row);
+            }
         }
-        return n_held <= static_cast<std::size_t>(facts().n_ctx);
+        const std::size_t n_wanted = facts().kv_unified ? held.size() + n_rows : n_held;
+        return n_wanted <= static_cast<std::size_t>(facts().n_ctx);
     }
 
     void take(std::span<const BatchRow> rows) {
@@ -272,12 +315,18 @@ class FakeContext : public Context {
         if (!facts().has_memory) {
             lanes_.assign(lanes_.size(), {});
         }
+        for (const BatchRow& row : rows) {
+            lane_of(row.sequence).recent_states.clear();
+        }
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const BatchRow& row = rows[i];
-            FakeLane& held = lane_of(row.sequence);
-            held.take(row.position, row.token, salt());
-            if (facts().n_swa > 0) {
-                held.window_begin = std::max(held.window_begin, row.position - facts().n_swa + 1);
+            ++n_rows_;
+            for (const SequenceId sequence : sequences_of(row)) {
+                FakeLane& held = lane_of(sequence);
+                held.take(row.position, row.token, salt(), n_rows_);
+                if (facts().n_swa > 0) {
+                    held.window_begin = std::max(held.window_begin, row.position - facts().n_swa + 1);
+                }
             }
             if (row.output) {
                 write_output(static_cast<std::int32_t>(i), row);
@@ -307,6 +356,11 @@ class FakeContext : public Context {
         if (options_.next) {
             likeliest = options_.next(tokens(row.sequence)).value_or(likeliest);
         }
+        if (options_.second) {
+            if (const auto token = options_.second(tokens(row.sequence))) {
+                values[static_cast<std::size_t>(*token)] = 9.5F;
+            }
+        }
         values[static_cast<std::size_t>(likeliest)] = 10.0F;
         outputs_[index] = std::move(values);
     }
@@ -321,6 +375,8 @@ class FakeContext : public Context {
     std::vector<FakeLane> lanes_;
     std::vector<AdapterScale> adapters_;
     bool embeds_ = false;
+    /// Computed so far.
+    std::uint64_t n_rows_ = 0;
     std::map<std::int32_t, std::vector<float>> outputs_;
     std::map<SequenceId, std::vector<float>> pooled_;
 };

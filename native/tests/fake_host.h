@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@ struct FakeHostOptions {
     /// Spellings of single tokens that differ from the usual ones.
     std::map<Token, std::string> pieces;
     std::vector<LoraView> loras;
+    /// A second, smaller model that drafts.
+    std::optional<FakeContextOptions> drafter;
     /// Code of the LoadError that every load throws; empty: none. Asked at each load.
     std::function<std::string()> failure = [] { return std::string(); };
 };
@@ -45,6 +48,10 @@ class FakeHost : public ModelHost {
             std::make_shared<FakeVocabulary>(options_.context.n_vocab, options_.adds_bos, options_.pieces);
         loaded.samplers = std::make_unique<FakeSamplerMaker>(sampler_notes_);
         loaded.context = std::make_unique<FakeContext>(options_.context, journal_);
+        if (options_.drafter.has_value()) {
+            loaded.draft_vocabulary = std::make_shared<FakeVocabulary>(options_.drafter->n_vocab);
+            loaded.draft_context = std::make_unique<FakeContext>(*options_.drafter);
+        }
         loaded.loras = options_.loras;
         loaded.n_slots = options_.context.n_slots;
         loaded.meta.bos = token_begin;

@@ -22,6 +22,8 @@ struct FakeCell {
     Token token = 0;
     /// Of the adapters that it was computed under.
     std::uint64_t salt = 0;
+    /// The row that it was computed from: sequences that share it take no more room.
+    std::uint64_t row = 0;
 };
 
 struct FakeLane {
@@ -31,6 +33,8 @@ struct FakeLane {
     /// Running state of recurrent models, and the last position that went into it.
     std::uint64_t state = 0;
     Position state_position = -1;
+    /// The running state after each row of the last decode, until it was stepped back once.
+    std::vector<std::uint64_t> recent_states;
 
     Position begin() const { return cells.empty() ? 0 : cells.begin()->first; }
     Position end() const { return cells.empty() ? 0 : cells.rbegin()->first + 1; }
@@ -46,10 +50,18 @@ struct FakeLane {
         return hash;
     }
 
-    void take(Position position, Token token, std::uint64_t salt) {
-        cells[position] = {token, salt};
+    void take(Position position, Token token, std::uint64_t salt, std::uint64_t row) {
+        cells[position] = {token, salt, row};
         state = mixed(mixed(state, static_cast<std::uint64_t>(token)), salt);
         state_position = position;
+        recent_states.push_back(state);
+    }
+
+    /// Only within the last decode, behind its first row.
+    void step_back(Position n_steps) {
+        state = recent_states[recent_states.size() - 1 - static_cast<std::size_t>(n_steps)];
+        state_position -= n_steps;
+        recent_states.clear();
     }
 
     /// Bytes of it; `partial` leaves out the cells.
@@ -64,6 +76,7 @@ struct FakeLane {
                 append(packed, position);
                 append(packed, cell.token);
                 append(packed, cell.salt);
+                append(packed, cell.row);
             }
         }
         return packed;
@@ -81,8 +94,8 @@ struct FakeLane {
         for (std::uint64_t i = 0; is_good && i < n_cells; ++i) {
             Position position = 0;
             FakeCell cell;
-            is_good =
-                take_from(packed, position) && take_from(packed, cell.token) && take_from(packed, cell.salt);
+            is_good = take_from(packed, position) && take_from(packed, cell.token) &&
+                      take_from(packed, cell.salt) && take_from(packed, cell.row);
             restored.cells[position] = cell;
         }
         if (is_good && packed.empty()) {

@@ -32,6 +32,8 @@ struct FakeSamplerNotes {
     bool draws = false;
     std::vector<double> draws_to_come;
     bool blocks_speculation = false;
+    /// Choices made while whole rows were asked for.
+    std::int32_t n_whole_choices = 0;
 };
 
 class FakeSampler final : public Sampler {
@@ -41,6 +43,7 @@ class FakeSampler final : public Sampler {
 
     Token sample(std::span<const float> logits) override {
         if (notes_->fails || logits.empty()) throw std::runtime_error("nothing to choose from");
+        notes_->n_whole_choices += takes_whole_rows_ ? 1 : 0;
         if (const auto forced = reasoning_.forced_token()) return *forced;
         return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
     }
@@ -77,6 +80,12 @@ class FakeSampler final : public Sampler {
         notes_->draws_to_come.erase(notes_->draws_to_come.begin());
         return next;
     }
+    /// As real ones: top-k alone, or the greatest logit.
+    std::int32_t n_best_needed() const override {
+        return notes_->params.temperature > 0.0F ? std::max(notes_->params.top_k, 0) : 1;
+    }
+    void use_whole_rows(bool on) override { takes_whole_rows_ = on; }
+    bool is_reasoning() const override { return reasoning_.is_active(); }
     bool blocks_speculation(bool) const override {
         return notes_->blocks_speculation || reasoning_.forced_token().has_value();
     }
@@ -104,6 +113,7 @@ class FakeSampler final : public Sampler {
 
     std::shared_ptr<FakeSamplerNotes> notes_;
     ReasoningAutomaton reasoning_;
+    bool takes_whole_rows_ = false;
 };
 
 class FakeSamplerMaker final : public SamplerMaker {

@@ -19,6 +19,7 @@ class RunningEngine {
         auto host = std::make_unique<FakeHost>(std::move(options));
         host_ = host.get();
         journal = host->journal();
+        samplers = host->sampler_notes();
         params.cache_ram_mib = std::min<std::int64_t>(params.cache_ram_mib, 16);
         engine = std::make_unique<Engine>(std::move(params), std::move(host));
         engine->load();
@@ -61,6 +62,8 @@ class RunningEngine {
 
     std::unique_ptr<Engine> engine;
     std::shared_ptr<Journal> journal;
+    /// To be read while no decode thread runs.
+    FakeSamplerMaker::Log samplers;
     std::vector<Result> streamed;
 
   private:

@@ -65,6 +65,26 @@ TEST_CASE("two slots from the start draft once the baseline is known") {
     }
 }
 
+TEST_CASE("a draft with side chains teaches what its main path was worth") {
+    DepthControl control({}, 1);
+    control.begin(0, model, setting(), false);
+    for (int i = 0; i < 60; ++i) {
+        control.start_cycle(std::vector<SequenceId>{0}, 100);
+        const std::int32_t cap = control.is_baseline_probe() ? 0 : control.cap(0, model, true);
+        control.on_verified(0, model, cap, cap, cap, cap);
+        control.add_side_chains(0, cap, 0);
+        const std::int32_t rows = 1 + 2 * cap;
+        control.end_cycle({.is_pure = true,
+                           .rows = rows,
+                           .model_ms = 10.0 + rows,
+                           .n_drafting = cap > 0 ? 1 : 0,
+                           .deepest = cap,
+                           .type = model,
+                           .n_memory_tokens = 100});
+    }
+    CHECK(control.view(0, model).depth == 3);
+}
+
 TEST_CASE("good drafts keep drafting on, bad ones turn it off") {
     Bench good(1);
     Bench bad(1);

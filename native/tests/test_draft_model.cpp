@@ -181,6 +181,39 @@ TEST_CASE("with a temperature each token comes with the ten candidates that it w
     CHECK(sum == doctest::Approx(1.0));
 }
 
+TEST_CASE("with ranks the draft says what else might come, and how likely") {
+    FakeContextOptions options = counting();
+    options.second = [](const std::vector<Token>& tokens) {
+        return std::optional<Token>(tokens.back() + 30);
+    };
+    Setup setup(options);
+    const std::vector<Token> text = counted(5, 2);
+    DraftRequest request{.tokens = text, .pending = 7, .limit = 2, .n_ranks = 3, .p_split = 0.1F};
+    const Draft draft = setup.draft(request);
+    CHECK(draft.tokens == counted(8, 2));
+    REQUIRE(draft.side_chains.size() == 2);
+    CHECK(draft.side_chains[0].hang_depth == 0);
+    CHECK(draft.side_chains[0].tokens == std::vector<Token>{37});
+    CHECK(draft.side_chains[1].hang_depth == 1);
+    CHECK(draft.side_chains[1].tokens == std::vector<Token>{38});
+    // Half a logit apart, and all others far behind: 0.62 and 0.38.
+    CHECK(draft.side_chains[0].score == doctest::Approx(std::log(0.377)).epsilon(0.01));
+    CHECK(draft.side_chains[1].score == doctest::Approx(std::log(0.622 * 0.377)).epsilon(0.01));
+    SUBCASE("the second rank only, however unlikely the third is") {
+        request.n_ranks = 2;
+        request.p_split = 0.0F;
+        CHECK(setup.draft(request).side_chains.size() == 2);
+    }
+    SUBCASE("nothing that is too unlikely") {
+        request.p_split = 0.4F;
+        CHECK(setup.draft(request).side_chains.empty());
+    }
+    SUBCASE("nothing unless asked") {
+        request.n_ranks = 1;
+        CHECK(setup.draft(request).side_chains.empty());
+    }
+}
+
 TEST_CASE("the same start draws the same tokens, another one others") {
     std::vector<std::vector<Token>> draws;
     for (const std::uint64_t seed : {1U, 1U, 2U}) {

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/decode_state.h"
 #include "running_engine.h"
 
 using namespace paddock;
@@ -76,6 +77,21 @@ TEST_CASE("every drafter gives the text of plain decoding") {
     }
 }
 
+TEST_CASE("11 §21.3, §21.5: lines tell of each cycle, and of what a request came to") {
+    RunningEngine running(repeating_model(), drafting("ngram-simple"));
+    const SpeculationReport report = running.run_one(completion(prompt_of(12), 60)).speculation;
+    while (running.engine->snapshot()->n_processing > 0) {
+    }
+    CHECK(running.has_line(log_debug, "cycle: width 1, rows "));
+    CHECK(running.has_line(log_info, "(" + std::to_string(report.accepted) + " of " +
+                                         std::to_string(report.drafted) + " accepted), depth 8"));
+    CHECK(running.has_line(log_info, "; ngram-simple " + std::to_string(report.drafts) + " drafts, "));
+    RunningEngine plain(repeating_model());
+    plain.run_one(completion(prompt_of(12), 60));
+    CHECK_FALSE(plain.has_line(log_debug, "cycle: "));
+    CHECK_FALSE(plain.has_line(log_info, "draft acceptance"));
+}
+
 TEST_CASE("drafts are made and told") {
     RunningEngine running(repeating_model(), drafting("ngram-simple"));
     const Result result = running.run_one(completion(prompt_of(12), 60));
@@ -107,6 +123,35 @@ TEST_CASE("memory that can't be cut goes back by its state") {
     const Result result = running.run_one(completion(prompt_of(12), 60));
     CHECK(result.speculation.rollbacks.redecode > 0);
     CHECK(result.speculation.rollbacks.refill == 0);
+}
+
+TEST_CASE("11 §13.4: a running state steps back by its copies, and longer drafts by decoding again") {
+    FakeHostOptions model = repeating_model();
+    model.context.facts.is_hybrid = true;
+    model.context.facts.removal = Removal::full;
+    const auto plain = texts_of(model, {});
+    model.context.facts.removal = Removal::recurrent;
+    for (const std::int32_t n_copies : {1, 4, 8}) {
+        CAPTURE(n_copies);
+        model.context.facts.n_rs_seq = n_copies;
+        CHECK(texts_of(model, drafting("ngram-simple")) == plain);
+        CHECK(texts_of(model, drafting("ngram-mod", true)) == plain);
+        RunningEngine running(model, drafting("ngram-simple"));
+        const RollbackCounts counts = running.run_one(completion(prompt_of(12), 60)).speculation.rollbacks;
+        CHECK((counts.snapshot > 0) == (n_copies == 8));
+        CHECK((counts.redecode > 0) == (n_copies < 8));
+        CHECK(counts.trim + counts.refill == 0);
+    }
+}
+
+TEST_CASE("11 §13.4: an aborted window is no decode that copies are of") {
+    FakeHostOptions model = repeating_model();
+    model.context.facts.is_recurrent = true;
+    model.context.facts.removal = Removal::recurrent;
+    model.context.facts.n_rs_seq = 8;
+    const auto plain = texts_of(model, {});
+    model.context.codes = {0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2};
+    CHECK(texts_of(model, drafting("ngram-simple")) == plain);
 }
 
 TEST_CASE("a state that can't be written back is made anew") {

@@ -91,6 +91,9 @@ TEST_CASE("11 §18: whole numbers have their ranges") {
          {-1, 4097}},
         {"--spec-draft-n-max", [](P& p) -> auto& { return p.n_max; }, {1, 64}, {0, 65}},
         {"--spec-draft-n-min", [](P& p) -> auto& { return p.n_min; }, {0, 3}, {-1, 4}},
+        {"--spec-branch-budget", [](P& p) -> auto& { return p.branch_budget; }, {0, 64}, {-1, 65}},
+        {"--spec-draft-topk", [](P& p) -> auto& { return p.topk; }, {1, 10}, {0, 11}},
+        {"--spec-branch-seqs", [](P& p) -> auto& { return p.branch_seqs; }, {1, 32}, {0, 33}},
         {"--spec-ngram-simple-size-n", [](P& p) -> auto& { return p.simple.n; }, {1, 1024}, {0, 1025}},
         {"--spec-ngram-map-k-size-m", [](P& p) -> auto& { return p.map_k.m; }, {1, 1024}, {0, 1025}},
         {"--spec-ngram-map-k4v-min-hits", [](P& p) -> auto& { return p.map_k4v.min_hits; }, {1, 99}, {0}},
@@ -120,6 +123,10 @@ TEST_CASE("11 §18: shares have their ranges") {
          [](P& p) -> auto& { return p.p_min; },
          {0, 1},
          {-0.1F, 1.1F, static_cast<float>(nan)}},
+        {"--spec-draft-p-split",
+         [](P& p) -> auto& { return p.p_split; },
+         {0, 1},
+         {-0.1F, 1.1F, static_cast<float>(nan)}},
         {"--spec-draft-temp",
          [](P& p) -> auto& { return p.draft_temperature; },
          {-1, 0, 3},
@@ -132,6 +139,10 @@ TEST_CASE("11 §18: words have their lists") {
           "--spec-dm-controller is 'luck'; it has to be one of profit, fringe");
     CHECK(names(problem_with<SpeculationParams>([](auto& p) { p.verify = "never"; }),
                 "--spec-verify is 'never'"));
+    CHECK(problem_with<SpeculationParams>([](auto& p) { p.reduced = "gpu"; }) ==
+          "--spec-reduced is 'gpu'; it has to be one of auto, off, host, device");
+    CHECK(problem_with<SpeculationParams>([](auto& p) { p.reduced_drafters = ""; }) ==
+          "--spec-reduced-drafters is ''; it has to be one of all, block");
 }
 
 TEST_CASE("11 §18.1: ranges hold when adaptive depth is off, too") {
@@ -261,4 +272,24 @@ TEST_CASE("the longest draft is that of the types asked for") {
     CHECK(longest_draft(params) == 5);
     params.types = {"draft-simple", "ngram-mod", "ngram-cache"};
     CHECK(longest_draft(params) == 64);
+}
+
+TEST_CASE("11 §13.4: copies of a running state are made for drafts of a model, and no more than that") {
+    SpeculationParams params;
+    CHECK(wanted_snapshots(params) == 0);
+    params.types = {"ngram-mod"};
+    CHECK(wanted_snapshots(params) == 0);
+    params.types = {"ngram-mod", "draft-simple"};
+    CHECK(wanted_snapshots(params) == 3);
+    params.n_max = 16;
+    CHECK(wanted_snapshots(params) == 8);
+    params.rs_snapshots = 0;
+    CHECK(wanted_snapshots(params) == 0);
+    params.rs_snapshots = 16;
+    CHECK(wanted_snapshots(params) == 16);
+    params.types.clear();
+    CHECK(wanted_snapshots(params) == 0);
+    params.rs_snapshots = 65;
+    CHECK(problems_of(params) ==
+          std::vector<std::string>{"--spec-rs-snapshots is 65; it has to be 'auto', or from 0 to 64"});
 }

@@ -76,7 +76,7 @@ def test_a_drafter_that_is_written_wrongly_is_not_missed_besides() -> None:
         ('depth = "adaptive"', "is_adaptive", True),
         ('controller = "fringe"', "controller", "fringe"),
         ('loop_guard = "off"', "loop_guard", {}),
-        ("loop_guard = { window_tokens = 10 }", "loop_guard", {}),
+        ("loop_guard = { window_tokens = 600 }", "loop_guard", {}),
         ('loop_guard = "stop"', "loop_guard", GUARD),
         ('loop_guard = { mode = "stop", max_period = 7 }', "loop_guard", {**GUARD, "max_period": 7}),
         ('draft = "d.gguf"', "drafter", ModelSource(path=Path("/nowhere/d.gguf"))),
@@ -95,6 +95,31 @@ def test_a_depth_is_a_word_or_a_number_from_1(depth: str) -> None:
     problem = policy(f"depth = {depth}").only
     assert problem.path == "speculation.s.depth"
     assert "1 to 64" in problem.message
+
+
+@pytest.mark.parametrize("mode", ["off", "stop", "force-close"])
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ("window_tokens = 100", "window_tokens 100 and min_repeated_coverage 192 by default"),
+        ("max_period = 129", "max_period 129 and window_tokens 384 by default"),
+        ("min_reasoning_tokens = 191", "min_reasoning_tokens 191 and min_repeated_coverage 192 by default"),
+        (
+            "max_period = 34, window_tokens = 100, min_repeated_coverage = 9",
+            "max_period 34 and window_tokens 100",
+        ),
+    ],
+)
+def test_numbers_of_a_guard_that_do_not_fit_are_refused(mode: str, numbers: str, found: str) -> None:
+    problem = policy(f'loop_guard = {{ mode = "{mode}", {numbers} }}').only
+    assert (problem.code, problem.path) == ("loop_guard_numbers", "speculation.s.loop_guard")
+    assert "write both" in problem.message
+    assert problem.message.endswith(f"but is {found}")
+
+
+def test_numbers_of_a_guard_that_just_fit_are_taken() -> None:
+    numbers = "window_tokens = 100, max_period = 33, min_repeated_coverage = 100, min_reasoning_tokens = 100"
+    assert policy(f'loop_guard = {{ mode = "stop", {numbers} }}').errors == []
 
 
 @pytest.mark.parametrize("watch", ["switch-off", "report", "off"])

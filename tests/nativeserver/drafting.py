@@ -10,7 +10,15 @@ def speculation(*types: str, fallback_reason: str = "", **dropped: str) -> Simpl
     """Engine.speculation(); `dropped` are reasons by type, with `_` for `-`."""
     gone = [SimpleNamespace(type=name.replace("_", "-"), reason=reason) for name, reason in dropped.items()]
     last = gone[-1].reason if gone else ("" if types else "none-requested")
-    return SimpleNamespace(types=list(types), dropped=gone, fallback_reason=fallback_reason or last)
+    return SimpleNamespace(
+        types=list(types),
+        dropped=gone,
+        fallback_reason=fallback_reason or last,
+        reduced_path="host",
+        reduced_reason="",
+        has_trees=False,
+        tree_reason="none-requested",
+    )
 
 
 def counts(names: str, **given: int) -> SimpleNamespace:
@@ -25,6 +33,11 @@ def verify_counts(**given: int) -> SimpleNamespace:
 def rollbacks(**given: int) -> SimpleNamespace:
     """RollbackCounts."""
     return counts("none trim snapshot redecode refill", **given)
+
+
+def reduced(**given: Any) -> SimpleNamespace:
+    """ReducedReport of a request without drafts."""
+    return SimpleNamespace(**{"path": "host", "reason": "", "view_reason": "", "k": 1, **given})
 
 
 def report(**fields: Any) -> SimpleNamespace:
@@ -49,6 +62,9 @@ def report(**fields: Any) -> SimpleNamespace:
         "accepted_by_position": [],
         "verify_mode": "",
         "verify_counts": verify_counts(),
+        "reduced": reduced(),
+        "tree_drafts": 0,
+        "tree_reason": "",
         "rollbacks": rollbacks(),
         "suppressed": False,
     }
@@ -76,6 +92,9 @@ def drafted_report(**fields: Any) -> SimpleNamespace:
         "accepted_by_position": [26, 20, 15],
         "verify_mode": "rejection",
         "verify_counts": verify_counts(prob_accept=61, reject=17, bonus=15),
+        "reduced": reduced(reason="rejection"),
+        "tree_drafts": 5,
+        "tree_reason": "tree-single-path",
         "rollbacks": rollbacks(none=15, trim=17),
     }
     return report(**{**base, **fields})
@@ -104,6 +123,8 @@ def speculation_totals(**fields: Any) -> SimpleNamespace:
         "drafted_by_position": [],
         "accepted_by_position": [],
         "verify_counts": verify_counts(),
+        "reduced": {},
+        "tree_drafts": 0,
         "rollbacks": rollbacks(),
         "phase_ms": [0.0] * 4,
         "controller_changes": [[0] * 4, [0] * 4],
@@ -167,9 +188,16 @@ def speculation_params() -> SimpleNamespace:
         n_max=3,
         n_min=0,
         p_min=0.0,
+        branch_budget=0,
+        topk=1,
+        branch_seqs=8,
+        p_split=0.1,
         draft_temperature=-1.0,
         verify="rejection",
+        reduced="auto",
+        reduced_drafters="all",
         grammar_blocks=False,
+        rs_snapshots=-1,
         strict=False,
         simple=SimpleNamespace(n=12, m=48, min_hits=1),
         map_k=SimpleNamespace(n=12, m=48, min_hits=1),

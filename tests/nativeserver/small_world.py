@@ -37,7 +37,7 @@ COUNTS = (
 
 def small_task() -> SimpleNamespace:
     """Task with the attributes of actions as well."""
-    action = {"file_name": "", "file_path": "", "lora_scales": {}, "control_action": ""}
+    action = {"file_name": "", "file_path": "", "lora_scales": {}}
     return SimpleNamespace(**{**vars(new_task()), **action})
 
 
@@ -118,7 +118,14 @@ class SmallCore(WrittenEngine):
             size_bytes=96576768,
         )
         self.facts_.__dict__.update(
-            n_swa=0, is_recurrent=False, kv_unified=True, n_ubatch=512, removal="partial"
+            n_swa=0,
+            is_recurrent=False,
+            is_hybrid=False,
+            kv_unified=True,
+            n_ubatch=512,
+            removal="partial",
+            backend_sampler=True,
+            backend_multi_output=False,
         )
 
     def submit(self, tasks: Sequence[Any]) -> list[int]:
@@ -195,7 +202,7 @@ async def small_world(**options: Any) -> AsyncIterator[SmallWorld]:
     core = SmallCore()
     given = {"engine": {"model_path": "/models/small.gguf"}, **options}
     settings = ServerOptions(**given)
-    async with EngineBridge(core, MODULE, undrafted=settings.undrafted_types) as bridge:  # type: ignore[arg-type]
+    async with EngineBridge(core, MODULE, withheld=settings.undrafted_types) as bridge:  # type: ignore[arg-type]
         app = make_app(settings, bridge)
         app.state.services.templates = ChatTemplate(TEMPLATE, bos="<s>", eos="</s>")
         app.state.services.created_at = 1_700_000_000

@@ -123,6 +123,9 @@ def test_every_flag_reaches_the_core() -> None:
             "--spec-grammar",
             "block",
         ),
+        *("--spec-reduced", "device", "--spec-reduced-drafters", "block"),
+        *("--spec-branch-budget", "8", "--spec-draft-topk", "3", "--spec-branch-seqs", "4"),
+        *("--draft-p-split", "0.2"),
         *("--spec-strict", "--spec-ngram-mod-n-match", "20", "--spec-ngram-mod-n-min", "5"),
         *("--spec-ngram-simple-size-n", "3", "--spec-ngram-map-k-size-m", "4"),
         *("--spec-ngram-map-k4v-min-hits", "5", "-lcs", "/s", "-lcd", "/d", "--spec-dm-adaptive", "off"),
@@ -132,7 +135,9 @@ def test_every_flag_reaches_the_core() -> None:
     params = engine_params(module, {"speculation": drafted(*argv)}).speculation
     wanted = drafting.speculation_params()
     wanted.types, wanted.n_max, wanted.n_min, wanted.p_min = ["draft-simple"], 8, 2, 0.5
+    wanted.branch_budget, wanted.topk, wanted.branch_seqs, wanted.p_split = 8, 3, 4, 0.2
     wanted.draft_temperature, wanted.verify, wanted.grammar_blocks, wanted.strict = 0.0, "exact", True, True
+    wanted.reduced, wanted.reduced_drafters = "device", "block"
     wanted.model = SimpleNamespace(
         path="/d.gguf",
         n_gpu_layers=7,
@@ -205,7 +210,6 @@ def test_a_short_look_up_is_warned_of() -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        ("--spec-draft-p-split", "0.2"),
         ("-otd", "a=CPU"),
         ("-cmoed",),
         ("-ncmoed", "3"),
@@ -227,10 +231,15 @@ def test_flags_without_effect_warn_once(argv: tuple[str, ...]) -> None:
         (("--spec-draft-n-min", "-1"), ("-1", "0 to 64")),
         (("--spec-draft-p-min", "1.1"), ("1.1", "0 to 1")),
         (("--spec-draft-p-split", "2"), ("2", "0 to 1")),
+        (("--spec-branch-budget", "65"), ("65", "0 to 64")),
+        (("--spec-draft-topk", "0"), ("0", "1 to 10")),
+        (("--spec-branch-seqs", "33"), ("33", "1 to 32")),
         (("--spec-draft-temp", "-1"), ("-1", "0 and above", "'auto'")),
         (("--spec-draft-temp", "nan"), ("'nan'", "'auto'")),
         (("--spec-draft-temp", "1e39"), ("'auto'",)),
         (("--spec-verify", "Exact"), ("'Exact'", "match-first")),
+        (("--spec-reduced", "gpu"), ("'gpu'", "auto, off, host, device")),
+        (("--spec-reduced-drafters", ""), ("''", "all, block")),
         (("--spec-grammar", "on"), ("'on'", "allow, block")),
         (("--spec-dm-adaptive", "maybe"), ("'maybe'", "on, ")),
         (("--spec-dm-controller", "pid"), ("'pid'", "profit, fringe")),
@@ -279,7 +288,7 @@ def test_a_value_out_of_range_names_flag_value_and_range(
         ),
         (
             ("--reasoning-loop-window", "100"),
-            "--reasoning-loop-window 100 must be at least --reasoning-loop-min-coverage 192",
+            "--reasoning-loop-window 100 must be at least --reasoning-loop-min-coverage 192; set both",
         ),
         (
             ("--reasoning-loop-max-period", "129"),

@@ -40,9 +40,9 @@ EXAMPLE: dict[str, Any] = {
     "accepted_by_position": [26, 20, 15],
     "verify_mode": "rejection",
     "verify_counts": {"exact": 0, "prob_accept": 61, "reject": 17, "no_prob": 0, "bonus": 15},
-    "reduced": {"path": "off", "reason": "disabled", "view_reason": "", "k": 1},
-    "tree_drafts": 0,
-    "tree_reason": "",
+    "reduced": {"path": "host", "reason": "rejection", "view_reason": "", "k": 1},
+    "tree_drafts": 5,
+    "tree_reason": "tree-single-path",
     "rollbacks": {"none": 15, "trim": 17, "snapshot": 0, "redecode": 0, "refill": 0},
     "suppressed": False,
 }
@@ -99,14 +99,21 @@ async def test_props_tell_what_runs_and_what_requests_start_from() -> None:
         told = props["speculation"]
         assert list(told) == [
             *("requested_types", "types", "dropped", "fallback_reason", "capabilities", "verify_mode"),
-            *("reduced_path", "tree", "adaptive", "controller", "defaults"),
+            *("reduced_path", "reduced_reason", "tree", "adaptive", "controller", "defaults"),
         ]
         assert (told["requested_types"], told["types"]) == (["draft-mtp", "ngram-mod"], ["ngram-mod"])
         assert told["dropped"] == [{"type": "draft-mtp", "reason": "type-not-built"}]
         assert (told["verify_mode"], told["adaptive"], told["controller"]) == ("rejection", True, "profit")
         assert (told["defaults"]["n_max"], told["defaults"]["raise"]) == (7, 0.2)
         assert told["defaults"]["draft_temperature"] == "auto"
-        assert told["capabilities"] == {"trim": True}
+        assert told["capabilities"] == {
+            "trim": True,
+            "backend-sampler": True,
+            "backend-multi-output": "backend-one-output",
+        }
+        assert (told["reduced_path"], told["reduced_reason"]) == ("host", "")
+        assert (told["defaults"]["reduced"], told["defaults"]["reduced_drafters"]) == ("auto", "all")
+        assert told["tree"] == {"enabled": False, "reason": "none-requested"}
         assert props["default_generation_settings"]["params"]["speculative.types"] == "none"
         world.core.state_ = "sleeping"
         assert (await world.get("/props")).json()["speculation"] == told
@@ -114,11 +121,28 @@ async def test_props_tell_what_runs_and_what_requests_start_from() -> None:
 
 async def test_props_of_a_server_that_drafts_nothing_say_why() -> None:
     async with small_world() as world:
-        world.core.facts_.removal = "full"
+        world.core.facts_.removal, world.core.facts_.backend_sampler = "full", False
+        world.core.speculation_.reduced_reason = "backend-sampler-refused"
         told = (await world.get("/props")).json()["speculation"]
         assert (told["types"], told["fallback_reason"]) == ([], "none-requested")
         assert (told["verify_mode"], told["adaptive"], told["controller"]) == ("", False, "")
-        assert told["capabilities"] == {"trim": "no-rollback"}
+        assert told["capabilities"]["trim"] == "no-rollback"
+        assert told["capabilities"]["backend-sampler"] == told["reduced_reason"] == "backend-sampler-refused"
+
+
+@pytest.mark.parametrize(
+    ("removal", "capabilities"),
+    [
+        ("recurrent", {"trim": True, "rs-snapshots": True}),
+        ("full", {"trim": "no-rollback", "rs-snapshots": "redecode"}),
+    ],
+)
+async def test_props_tell_how_a_running_state_goes_back(removal: str, capabilities: dict[str, Any]) -> None:
+    engine = {"model_path": "/m.gguf", "speculation": {"rs_snapshots": 4}}
+    async with small_world(engine=engine) as world:
+        world.core.facts_.removal, world.core.facts_.is_hybrid = removal, True
+        told = (await world.get("/props")).json()["speculation"]
+        assert (told["capabilities"], told["defaults"]["rs_snapshots"]) == (capabilities, 4)
 
 
 @pytest.mark.parametrize("kind", ["embeddings", "reranking"])
@@ -150,6 +174,8 @@ async def test_metrics_count_drafts_and_guards() -> None:
         drafted_by_position=[32, 30],
         accepted_by_position=[26, 0],
         verify_counts=drafting.verify_counts(exact=3, bonus=2),
+        reduced={"greedy": 20, "rejection": 12},
+        tree_drafts=14,
         rollbacks=drafting.rollbacks(trim=4),
         phase_ms=[1500.0, 0.0, math.inf, 1.0],
         controller_changes=[[1, 0, 0, 0], [0, 0, 5, 0]],
@@ -167,7 +193,9 @@ async def test_metrics_count_drafts_and_guards() -> None:
         'spec_decode_num_draft_tokens_per_pos_total{position="1"} 30',
         'spec_verify_outcomes_total{outcome="exact"} 3',
         'spec_verify_outcomes_total{outcome="bonus"} 2',
-        "spec_tree_drafts_total 0",
+        'spec_reduced_total{reason="greedy"} 20',
+        'spec_reduced_total{reason="rejection"} 12',
+        "spec_tree_drafts_total 14",
         'spec_rollbacks_total{kind="trim"} 4',
         'spec_phase_seconds_total{phase="draft"} 1.5',
         'spec_phase_seconds_total{phase="accept"} 0',

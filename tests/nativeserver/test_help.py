@@ -64,8 +64,7 @@ def test_the_manager_finds_the_flags_that_only_this_engine_has(caps: Capabilitie
 
 @pytest.mark.parametrize(
     "prefix",
-    ["--spec-branch", "--spec-draft-topk", "--spec-reduced", "--spec-dflash", "--spec-hidden", "--spec-pad"]
-    + ["--spec-rs"],
+    ["--spec-dflash", "--spec-hidden", "--spec-pad"],
 )
 def test_what_this_build_lacks_is_not_offered(caps: Capabilities, prefix: str) -> None:
     assert not [flag for flag in caps.flags if flag.startswith(prefix)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,6 +193,24 @@ def test_types_of_speculation_add_up() -> None:
 @pytest.mark.parametrize("text", ["-ot exps=CPU", "--override-tensor a=b", "-sm tensor"])
 def test_what_no_rule_follows_is_told(text: str) -> None:
     assert line(text).unplanned is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "copies"),
+    [
+        ("-md d.gguf --spec-type draft-simple", 3),
+        ("-md d.gguf --spec-type draft-simple --spec-draft-n-max 16", 8),
+        ("-md d.gguf --spec-type draft-simple --spec-rs-snapshots auto", 3),
+        ("-md d.gguf --spec-type draft-simple --spec-rs-snapshots 0", 0),
+        ("-md d.gguf --spec-type draft-simple --spec-rs-snapshots 12", 12),
+        ("-md d.gguf --spec-type ngram-mod", 0),
+    ],
+)
+def test_copies_of_states_are_for_drafts_of_a_model(text: str, copies: int) -> None:
+    draft = read_line(text.split(), {}, keeps_copies=True).draft
+    assert draft is not None
+    assert draft.copies == copies
+    assert read_line(text.split(), {}).draft == replace(draft, copies=0)
 
 
 @given(st.lists(st.sampled_from(["-c", "-ngl", "-ts", "--fit", "-b", "-ub", "-dev", "-cram"]) | st.text()))

@@ -5,6 +5,8 @@ A type of llama-server that this build lacks is accepted; the engine drops it wi
 
 from __future__ import annotations
 
+from typing import Any
+
 from framework.nativeserver.flags.flag import Flag, switch, valued
 from framework.nativeserver.flags.knobs import knob
 from framework.nativeserver.flags.meant import ask, meant_word
@@ -30,8 +32,12 @@ N_MAX_FLAG, N_MIN_FLAG = "--spec-draft-n-max", "--spec-draft-n-min"
 STRICT_TARGET = "speculation.strict"
 N_MAX, N_MIN = 3, 0
 MOST_DRAFTED = 64
+MOST_BRANCHED, MOST_RANKED, MOST_BRANCHES = 64, 10, 32
 OF_THE_REQUEST = -1.0
 """The drafter's temperature where none is set."""
+AS_DRAFTED = -1
+"""Copies of a running state where no number of them is set."""
+MOST_SNAPSHOTS = 64
 
 
 def _types(text: str) -> tuple[str, ...]:
@@ -48,10 +54,16 @@ def _types(text: str) -> tuple[str, ...]:
 
 
 def _temperature(text: str) -> float:
-    if text == "auto":
-        return OF_THE_REQUEST
+    return OF_THE_REQUEST if text == "auto" else float(_or_auto(number(0), text))
+
+
+def _snapshots(text: str) -> int:
+    return AS_DRAFTED if text == "auto" else int(_or_auto(whole(0, MOST_SNAPSHOTS), text))
+
+
+def _or_auto(value: Value, text: str) -> Any:
     try:
-        return float(number(0).read(text))
+        return value.read(text)
     except ValueError as error:
         raise ValueError(f"{error}; 'auto' is allowed too") from error
 
@@ -102,6 +114,35 @@ FLAGS: tuple[Flag, ...] = (
         env="SPEC_DRAFT_P_MIN",
     ),
     knob(
+        "--spec-branch-budget",
+        "speculation.branch_budget",
+        whole(0, MOST_BRANCHED),
+        0,
+        "tokens of side chains that a draft may have; they need --kv-unified",
+    ),
+    knob(
+        "--spec-draft-topk",
+        "speculation.topk",
+        whole(1, MOST_RANKED),
+        1,
+        "likeliest tokens of a position that may start a side chain; at least 2 with a budget",
+    ),
+    knob(
+        "--spec-branch-seqs",
+        "speculation.branch_seqs",
+        whole(1, MOST_BRANCHES),
+        8,
+        "side chains of all slots at a time",
+    ),
+    valued(
+        "--spec-draft-p-split --draft-p-split",
+        "speculation.p_split",
+        number(0, 1, "P"),
+        "least probability of a side chain",
+        default="0.1",
+        env="SPEC_DRAFT_P_SPLIT",
+    ),
+    knob(
         "--spec-draft-temp",
         "speculation.draft_temperature",
         Value("[auto|N]", _temperature),
@@ -116,11 +157,33 @@ FLAGS: tuple[Flag, ...] = (
         "how drafts with probabilities are judged; match-first accepts more, and is only nearly right",
     ),
     knob(
+        "--spec-reduced",
+        "speculation.reduced",
+        choice("auto", "off", "host", "device"),
+        "auto",
+        "where the best tokens of a row are found that a draft is judged by; off judges it by whole rows",
+    ),
+    knob(
+        "--spec-reduced-drafters",
+        "speculation.reduced_drafters",
+        choice("all", "block"),
+        "all",
+        "whose drafts are judged by the best tokens alone; block: block drafters', none of which is built",
+    ),
+    knob(
         "--spec-grammar",
         "speculation.grammar_blocks",
         mapped({"allow": False, "block": True}, "{allow,block}"),
         "allow",
         "whether anything is drafted while a grammar holds",
+    ),
+    knob(
+        "--spec-rs-snapshots",
+        "speculation.rs_snapshots",
+        Value("[auto|N]", _snapshots),
+        "auto",
+        "drafted tokens that a recurrent model steps back without computing them again, each of which takes"
+        " the memory of a slot's state once more; auto is as many as a draft model drafts, at most 8",
     ),
     switch(
         "--spec-strict",

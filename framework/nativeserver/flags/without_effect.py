@@ -6,7 +6,7 @@ from __future__ import annotations
 from framework.nativeserver.flags.device import MOST_LAYERS
 from framework.nativeserver.flags.flag import Flag
 from framework.nativeserver.flags.pairs import PLACEMENTS
-from framework.nativeserver.flags.values import Value, number, text_value, whole
+from framework.nativeserver.flags.values import Value, text_value, whole
 
 ANY = text_value("VALUE", may_be_empty=True)
 DRAFT_REPOSITORY_TARGET = "line.draft_repository"
@@ -34,7 +34,6 @@ PERF = "timings are always taken"
 UI = "there is no web page"
 MEDIA = "this build has no media support"
 DRAFTS = "drafts are drawn on the host"
-TREES = "drafts have no branches"
 DRAFTER = "a draft model is placed as a whole"
 OFFLINE = "this engine downloads nothing"
 
@@ -83,7 +82,6 @@ IGNORED: tuple[Flag, ...] = (
     _ignored("--spec-draft-cpu-strict-batch --cpu-strict-batch-draft", PLACES),
     _ignored("--spec-draft-prio-batch --prio-batch-draft", PLACES),
     _ignored("--spec-draft-poll-batch --poll-batch-draft", PLACES),
-    _ignored("--spec-draft-p-split --draft-p-split", TREES, number(0, 1, "P"), env="SPEC_DRAFT_P_SPLIT"),
     _ignored("--spec-draft-override-tensor -otd --override-tensor-draft", DRAFTER, PLACEMENTS),
     _ignored("--spec-draft-cpu-moe -cmoed --cpu-moe-draft", DRAFTER, None, env="SPEC_DRAFT_CPU_MOE"),
     _ignored(

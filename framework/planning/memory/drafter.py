@@ -33,6 +33,8 @@ from framework.values.plan import Basis, MemoryLine
 
 # Its layers use the caches of the model that it drafts for.
 BORROWS_CACHES = "gemma4-assistant"
+# Whose running states llama.cpp can step back by copies of them.
+STEP_BACK = frozenset({"qwen35", "qwen35moe"})
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,13 @@ class Beside:
     """The processor may rearrange weights in host memory."""
 
 
-def rollback(draft: DraftPlan | None) -> int:
-    """Tokens whose states the main context keeps copies of; a separate drafter needs none."""
-    return draft.depth if draft is not None and draft.kind == "head" else 0
+def rollback(draft: DraftPlan | None, architecture: str | None) -> int:
+    """Tokens whose states the main context, a model of this architecture, keeps copies of."""
+    if draft is None:
+        return 0
+    if draft.kind == "head":
+        return draft.depth
+    return draft.copies if architecture in STEP_BACK else 0
 
 
 def drafter_lines(

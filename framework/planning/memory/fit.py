@@ -76,7 +76,7 @@ def plan_memory(
     beside = Beside(hardware.gpus, offload.split, is_mapped=extras.host.mapped, may_repack=repack)
     lines = [
         *weight_lines(shape, tensors, placement, mapped=extras.host.mapped, repack=repack),
-        *_cache_lines(shape, settings, placement, rollback(extras.draft)),
+        *_cache_lines(shape, settings, placement, rollback(extras.draft, shape.architecture)),
         *compute_lines(shape, tensors, settings, placement, hardware.gpus),
         *_extra_lines(shape, tensors, settings, placement, beside, extras),
         *host_lines(shape, settings, extras.host),

@@ -65,6 +65,8 @@ class DraftPlan:
     key_type: str = "f16"
     value_type: str = "f16"
     on_cpu: bool = False
+    copies: int = 0
+    """Of running states that the main context keeps for a model's drafts, where its architecture lets it."""
 
 
 @dataclass(frozen=True)

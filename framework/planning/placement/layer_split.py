@@ -33,7 +33,7 @@ def layer_bytes(
         weights[name].plain + weights[name].repacked if name in weights else 0 for name in (*names, OUTPUT)
     ]
     if settings.kv_on_gpu:
-        states = state_bytes_by_layer(shape, settings.slots, rollback(extras.draft))
+        states = state_bytes_by_layer(shape, settings.slots, rollback(extras.draft, shape.architecture))
         for by_layer in (kv_bytes_by_layer(shape, settings), states):
             for layer, size in by_layer.items():
                 sizes[min(layer, shape.layers)] += size

@@ -69,9 +69,16 @@ class SpeculationParams:
     n_max: int
     n_min: int
     p_min: float
+    branch_budget: int
+    topk: int
+    branch_seqs: int
+    p_split: float
     draft_temperature: float
     verify: str
+    reduced: str
+    reduced_drafters: str
     grammar_blocks: bool
+    rs_snapshots: int
     strict: bool
     simple: NgramLengths
     map_k: NgramLengths
@@ -122,6 +129,14 @@ class RollbackCounts:
     redecode: Final[int]
     refill: Final[int]
 
+class ReducedReport:
+    """How the latest draft was judged: by the k best tokens of its rows, or why not."""
+
+    path: Final[str]
+    reason: Final[str]
+    view_reason: Final[str]
+    k: Final[int]
+
 class SpeculationReport:
     """What drafting did for one request."""
 
@@ -144,6 +159,9 @@ class SpeculationReport:
     accepted_by_position: Final[list[int]]
     verify_mode: Final[str]
     verify_counts: Final[VerifyCounts]
+    reduced: Final[ReducedReport]
+    tree_drafts: Final[int]
+    tree_reason: Final[str]
     rollbacks: Final[RollbackCounts]
     suppressed: Final[bool]
 
@@ -167,6 +185,8 @@ class SpeculationTotals:
     drafted_by_position: Final[list[int]]
     accepted_by_position: Final[list[int]]
     verify_counts: Final[VerifyCounts]
+    reduced: Final[dict[str, int]]
+    tree_drafts: Final[int]
     rollbacks: Final[RollbackCounts]
     phase_ms: Final[list[float]]
     controller_changes: Final[list[list[int]]]
@@ -186,11 +206,15 @@ class SpeculationFacts:
     types: Final[list[str]]
     dropped: Final[list[DroppedType]]
     fallback_reason: Final[str]
+    reduced_path: Final[str]
+    reduced_reason: Final[str]
+    has_trees: Final[bool]
+    tree_reason: Final[str]
 
 class LoraParams:
     """An adapter file and its scale."""
 
-    def __init__(self, path: str | os.PathLike[str], scale: float = 1.0) -> None: ...
+    def __init__(self, path: str | os.PathLike[str], scale: float=1.0) -> None: ...
     path: str
     scale: float
 
@@ -282,7 +306,7 @@ def problems_of(params: EngineParams) -> list[str]:
 class GrammarTrigger:
     """What starts a lazy grammar."""
 
-    def __init__(self, kind: str = "word", value: str = "", token: int = -1) -> None: ...
+    def __init__(self, kind: str='word', value: str='', token: int=-1) -> None: ...
     kind: str
     value: str
     token: int
@@ -375,7 +399,6 @@ class Task:
     embd_normalize: int
     file_name: str
     lora_scales: dict[int, float]
-    control_action: str
     file_path: str
 
 class TokenProbability:
@@ -532,6 +555,9 @@ class ContextFacts:
     is_recurrent: Final[bool]
     is_hybrid: Final[bool]
     removal: Final[str]
+    n_rs_seq: Final[int]
+    backend_sampler: Final[bool]
+    backend_multi_output: Final[bool]
     pooling: Final[int]
     n_classes: Final[int]
 
@@ -603,6 +629,7 @@ class Device:
     free_bytes: Final[int]
 
 def list_devices() -> list[Device]: ...
+
 def library_info() -> dict[str, str | bool]:
     """Version, features of the processor in use, and what this build of llama.cpp can do."""
 

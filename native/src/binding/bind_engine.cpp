@@ -57,6 +57,9 @@ void bind_facts(nb::module_& module) {
         .def_ro("is_recurrent", &ContextFacts::is_recurrent)
         .def_ro("is_hybrid", &ContextFacts::is_hybrid)
         .def_ro("removal", &ContextFacts::removal)
+        .def_ro("n_rs_seq", &ContextFacts::n_rs_seq)
+        .def_ro("backend_sampler", &ContextFacts::backend_sampler)
+        .def_ro("backend_multi_output", &ContextFacts::backend_multi_output)
         .def_ro("pooling", &ContextFacts::pooling)
         .def_ro("n_classes", &ContextFacts::n_classes);
 }

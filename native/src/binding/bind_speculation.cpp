@@ -1,5 +1,6 @@
 // core/speculation/speculation_params.h and core/speculation/report.h
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -73,9 +74,16 @@ void bind_wishes(nb::module_& module) {
         .def_rw("n_max", &SpeculationParams::n_max)
         .def_rw("n_min", &SpeculationParams::n_min)
         .def_rw("p_min", &SpeculationParams::p_min)
+        .def_rw("branch_budget", &SpeculationParams::branch_budget)
+        .def_rw("topk", &SpeculationParams::topk)
+        .def_rw("branch_seqs", &SpeculationParams::branch_seqs)
+        .def_rw("p_split", &SpeculationParams::p_split)
         .def_rw("draft_temperature", &SpeculationParams::draft_temperature)
         .def_rw("verify", &SpeculationParams::verify)
+        .def_rw("reduced", &SpeculationParams::reduced)
+        .def_rw("reduced_drafters", &SpeculationParams::reduced_drafters)
         .def_rw("grammar_blocks", &SpeculationParams::grammar_blocks)
+        .def_rw("rs_snapshots", &SpeculationParams::rs_snapshots)
         .def_rw("strict", &SpeculationParams::strict)
         .def_rw("simple", &SpeculationParams::simple)
         .def_rw("map_k", &SpeculationParams::map_k)
@@ -124,6 +132,14 @@ void bind_counts(nb::module_& module) {
 }
 
 void bind_reports(nb::module_& module) {
+    nb::class_<ReducedReport>(
+        module, "ReducedReport",
+        "How the latest draft was judged: by the k best tokens of its rows, or why not.")
+        .def_ro("path", &ReducedReport::path)
+        .def_ro("reason", &ReducedReport::reason)
+        .def_ro("view_reason", &ReducedReport::view_reason)
+        .def_ro("k", &ReducedReport::k);
+
     nb::class_<SpeculationReport>(module, "SpeculationReport", "What drafting did for one request.")
         .def_ro("types", &SpeculationReport::types)
         .def_ro("active_type", &SpeculationReport::active_type)
@@ -144,6 +160,9 @@ void bind_reports(nb::module_& module) {
         .def_ro("accepted_by_position", &SpeculationReport::accepted_by_position)
         .def_ro("verify_mode", &SpeculationReport::verify_mode)
         .def_ro("verify_counts", &SpeculationReport::verify_counts)
+        .def_ro("reduced", &SpeculationReport::reduced)
+        .def_ro("tree_drafts", &SpeculationReport::tree_drafts)
+        .def_ro("tree_reason", &SpeculationReport::tree_reason)
         .def_ro("rollbacks", &SpeculationReport::rollbacks)
         .def_ro("suppressed", &SpeculationReport::suppressed);
 
@@ -164,6 +183,8 @@ void bind_reports(nb::module_& module) {
         .def_ro("drafted_by_position", &SpeculationTotals::drafted_by_position)
         .def_ro("accepted_by_position", &SpeculationTotals::accepted_by_position)
         .def_ro("verify_counts", &SpeculationTotals::verify_counts)
+        .def_ro("reduced", &SpeculationTotals::reduced)
+        .def_ro("tree_drafts", &SpeculationTotals::tree_drafts)
         .def_ro("rollbacks", &SpeculationTotals::rollbacks)
         .def_ro("phase_ms", &SpeculationTotals::phase_ms)
         .def_ro("controller_changes", &SpeculationTotals::controller_changes)
@@ -178,7 +199,11 @@ void bind_reports(nb::module_& module) {
     nb::class_<SpeculationFacts>(module, "SpeculationFacts", "Drafters of a loaded model.")
         .def_ro("types", &SpeculationFacts::types)
         .def_ro("dropped", &SpeculationFacts::dropped)
-        .def_ro("fallback_reason", &SpeculationFacts::fallback_reason);
+        .def_ro("fallback_reason", &SpeculationFacts::fallback_reason)
+        .def_ro("reduced_path", &SpeculationFacts::reduced_path)
+        .def_ro("reduced_reason", &SpeculationFacts::reduced_reason)
+        .def_ro("has_trees", &SpeculationFacts::has_trees)
+        .def_ro("tree_reason", &SpeculationFacts::tree_reason);
 }
 
 }  // namespace

@@ -117,8 +117,7 @@ void bind_task(nb::module_& module) {
         .def_rw("parent", &Task::parent)
         .def_rw("embd_normalize", &Task::embd_normalize)
         .def_rw("file_name", &Task::file_name)
-        .def_rw("lora_scales", &Task::lora_scales)
-        .def_rw("control_action", &Task::control_action);
+        .def_rw("lora_scales", &Task::lora_scales);
     file_name_property(task, "file_path", &Task::file_path);
 }
 

@@ -20,6 +20,8 @@ struct OwnedRow {
     /// A row of a draft's verification: of the pending token, or of a drafted one. All of a slot's are
     /// decoded in one window (10 §14.1).
     bool is_verify = false;
+    /// Of a side chain: not in the slot's own sequence, and not in its list.
+    bool is_side = false;
     /// Of a draft that was given up.
     bool is_void = false;
 };
@@ -42,6 +44,15 @@ class Batch {
         rows_.push_back({.row = {.token = token, .position = position, .sequence = slot.id, .output = false},
                          .slot = slot.id,
                          .task = slot.request->task.id});
+        return rows_.back();
+    }
+
+    /// Adds a row that a slot's own sequence does not get.
+    OwnedRow& add_side(const Slot& slot, Token token, Position position, SequenceId sequence) {
+        rows_.push_back({.row = {.token = token, .position = position, .sequence = sequence, .output = false},
+                         .slot = slot.id,
+                         .task = slot.request->task.id,
+                         .is_side = true});
         return rows_.back();
     }
 

@@ -20,6 +20,8 @@ struct BatchRow {
     SequenceId sequence = 0;
     /// Whether logits (or an embedding) are wanted for this row.
     bool output = false;
+    /// Other sequences that hold this token, too; none but in trees (11 §12.7).
+    std::vector<SequenceId> branches{};
 };
 
 /// Pooling as libllama numbers it: a vector for each token.
@@ -42,7 +44,17 @@ struct ContextFacts {
     bool can_shift = true;
     bool is_recurrent = false;
     bool is_hybrid = false;
+    /// A token has more than one position: of models that look at pictures.
+    bool has_multi_positions = false;
     Removal removal = Removal::partial;
+    /// Tokens of the last decode that a running state can step back, once for each decode; 0: none.
+    std::int32_t n_rs_seq = 0;
+    /// What of sampling on the device the library can do: pick the best tokens of a row, and of several rows
+    /// of a sequence (11 §2).
+    bool backend_sampler = false;
+    bool backend_multi_output = false;
+    /// Sequences behind those of the slots, for side chains of drafts (11 §12.3).
+    std::int32_t n_branch_ids = 0;
     /// Pooling as libllama numbers it: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
     std::int32_t pooling = 0;
     std::int32_t n_classes = 1;
@@ -74,7 +86,9 @@ class Context {
     /// Removes [from, to) of a sequence, `end_position`: to the end. False: the memory can't.
     virtual bool remove(SequenceId sequence, Position from, Position to) = 0;
     virtual void shift(SequenceId sequence, Position from, Position to, Position delta) = 0;
-    virtual void copy(SequenceId from, SequenceId to) = 0;
+    /// What a sequence holds in [begin, end), `end_position`: to the end, is in another one, too. Part of a
+    /// sequence can be copied in unified memory only.
+    virtual void copy(SequenceId from, SequenceId to, Position begin, Position end) = 0;
     /// Smallest and largest position held for a sequence; -1 when there is none.
     virtual Position position_min(SequenceId sequence) = 0;
     virtual Position position_max(SequenceId sequence) = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/slot_view.h"
+#include "core/speculation/draft_log.h"
 
 namespace paddock {
 
@@ -44,6 +45,9 @@ void DecodeState::release(Slot& slot) {
     if (request.generation_start > 0 && request.output.has_value()) {
         metrics.on_finished(request.output->n_decoded(), std::max<Micros>(1, now - request.generation_start),
                             now);
+    }
+    if (request.speculation.drafts > 0) {
+        log(log_info, "slot " + std::to_string(slot.id) + ": " + request_line(request.speculation));
     }
     log(log_info, "slot " + std::to_string(slot.id) + ": task " + std::to_string(request.task.id) +
                       " released, " + std::to_string(slot.n_tokens()) + " tokens in memory");

@@ -156,6 +156,7 @@ Placed place(DecodeState& state, const Work& work) {
     }
     save_before_copy(state, children);
     auto& all = std::get<std::vector<Prepared>>(prepared);
+    all.front().request->continues_text = choice.continues_text();
     for (std::size_t i = 0; i < children.size(); ++i) {
         launch(state, *children[i], std::move(all[i + 1]));
     }
@@ -221,6 +222,7 @@ void cancel_tasks(DecodeState& state, const std::vector<TaskId>& ids) {
     for (Slot& slot : state.slots) {
         if (slot.request != nullptr && names(slot.request->task, families)) {
             closed.push_back(slot.request->task.id);
+            slot.is_drafting_stale = true;
             state.release(slot);
         }
     }

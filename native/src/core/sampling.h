@@ -138,6 +138,13 @@ class Sampler {
     virtual std::vector<TokenChance> distribution(std::span<const float> logits) = 0;
     /// A number in [0, 1) of the request's second random stream (10 §23.7).
     virtual double draw() = 0;
+    /// How many tokens of the greatest logits alone lead to the choice that the whole row leads to; 0: none
+    /// but the whole row does (11 §11.2).
+    virtual std::int32_t n_best_needed() const = 0;
+    /// On: choices look at each token of their row, also where a few of them are enough. Off at first.
+    virtual void use_whole_rows(bool on) = 0;
+    /// Whether the next token belongs to reasoning.
+    virtual bool is_reasoning() const = 0;
     /// Whether drafting makes no sense for the next token (10 §23.6).
     virtual bool blocks_speculation(bool grammar_blocks) const = 0;
 

@@ -9,6 +9,7 @@
 #include "core/dispatch.h"
 #include "core/prompt_fill.h"
 #include "core/refill.h"
+#include "core/tree_rows.h"
 
 namespace paddock {
 
@@ -138,6 +139,10 @@ std::vector<Slot*> Scheduler::choose_group() {
 void Scheduler::add_generation_rows(const std::vector<Slot*>& members) {
     for (Slot* slot : members) {
         if (slot->state != SlotState::generating) {
+            continue;
+        }
+        if (!slot->request->draft.tree.empty()) {
+            add_tree_rows(batch_, *slot);
             continue;
         }
         const std::vector<Token>& drafted = slot->request->draft.tokens;

@@ -33,6 +33,8 @@ struct SlotRequest {
     std::int32_t limit = -1;
     /// Newest token, not in memory yet; valid while generating.
     Token pending = 0;
+    /// It goes on with the text of its slot: what was learnt of drafting there holds (10 §6.5).
+    bool continues_text = false;
     /// Where an activated adapter starts; -1: nowhere (10 §19.5).
     std::int32_t alora_start = -1;
     /// Tokens that have to come back into memory before the slot goes on; empty unless refilling (10 §14.7).
@@ -49,6 +51,8 @@ struct SlotRequest {
     /// Of the cycle: tokens drafted behind the pending one, and the rows of both within the window.
     Draft draft;
     std::vector<std::int32_t> verify_rows;
+    /// The draft may not be judged by a part of its rows (11 §11.1).
+    bool takes_whole_rows = false;
     /// State from before the rows of the draft, where memory can't be cut, and the tokens that it stands for.
     std::vector<std::byte> saved_state;
     std::int32_t n_saved_tokens = 0;
@@ -70,6 +74,8 @@ struct Slot {
     std::vector<AdapterScale> adapters;
     /// -1: never.
     Micros last_used = -1;
+    /// What was learnt of drafting in it is void: its request was cancelled, or another text restored.
+    bool is_drafting_stale = false;
     /// What readers see of the last request after it is gone (10 §5.4).
     SlotView last_view;
 

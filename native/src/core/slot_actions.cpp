@@ -68,6 +68,7 @@ void restore(DecodeState& state, Slot& slot, const Task& task) {
         return;
     }
     slot.record.tokens = std::move(tokens);
+    slot.is_drafting_stale = true;
     slot.adapters = wanted_scales(state.loras, std::nullopt);
     slot.record.lora_key = key_of(state, slot.adapters);
     slot.last_used = now_us();
@@ -128,7 +129,7 @@ void set_loras(DecodeState& state, const Task& task) {
     state.results.push(std::move(result));
 }
 
-/// The one action there is: to end the reasoning of a running completion (10 §22.4).
+/// Ends the reasoning of a running completion (10 §22.4).
 void end_reasoning(DecodeState& state, const Task& task) {
     Result result = answer_to(task, ResultKind::ok);
     result.text = "no running completion has this id";

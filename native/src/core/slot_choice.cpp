@@ -10,6 +10,8 @@ namespace {
 
 /// Less than this share of the slot's prompt would stay: it is worth saving first (10 §6.3).
 constexpr float exchange_below = 0.5F;
+/// Least share of both texts that a request has in common with the slot that it continues (10 §6.5).
+constexpr float least_common = 0.5F;
 
 float share(std::int32_t part, std::size_t whole) {
     return whole == 0 ? 0.0F : static_cast<float>(part) / static_cast<float>(whole);
@@ -65,6 +67,10 @@ SlotChoice least_recently_used(std::span<const SlotCandidate> slots, std::span<c
 }
 
 }  // namespace
+
+bool SlotChoice::continues_text() const {
+    return by_similarity && similarity >= least_common && f_keep >= least_common;
+}
 
 SlotChoice choose_slot(std::span<const SlotCandidate> slots, std::span<const Token> wanted, float threshold,
                        std::int32_t id_slot) {

@@ -30,6 +30,9 @@ struct SlotChoice {
     bool exchange = false;
     /// Chosen for its prompt, or by name; false: it was only the least recently used one (10 §6.5).
     bool by_similarity = false;
+
+    /// Whether the request goes on with the text that the slot holds (10 §6.5).
+    bool continues_text() const;
 };
 
 /// `threshold`: least similarity, exclusive; exactly 0 leaves similarity out of the choice. `id_slot`: the

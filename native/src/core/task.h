@@ -77,7 +77,6 @@ struct Task {
     std::string file_name;
     std::string file_path;
     std::map<std::int32_t, float> lora_scales;
-    std::string control_action;
     std::vector<TaskId> cancelled;
 };
 

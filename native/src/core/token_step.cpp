@@ -156,7 +156,7 @@ void take_token(DecodeState& state, Slot& slot) {
 void fan_out(DecodeState& state, Slot& parent) {
     for (Slot* child : state.waiting_children(parent)) {
         state.context().remove(child->id, 0, end_position);
-        state.context().copy(parent.id, child->id);
+        state.context().copy(parent.id, child->id, 0, end_position);
         child->record = parent.record;
         child->window_row = parent.window_row;
         child->n_prompt_cached = parent.n_prompt_cached;

@@ -28,11 +28,13 @@ void WindowDecoder::run(Batch& batch) {
     progress.limit = static_cast<std::size_t>(state_.facts().n_batch);
     while (assemble(batch, progress)) {
         const Micros begun = now_us();
+        speculator_.trees().fork(window_);
         const std::int32_t code = state_.context().decode(window_);
         decode_us_ += now_us() - begun;
         ++n_decodes_;
         state_.metrics.on_decode(code, state_.busy_slots());
         if (code != 0) {
+            speculator_.trees().withdraw();
             on_failure(code, batch, progress);
             if (is_lost()) {
                 return;
@@ -97,6 +99,7 @@ void WindowDecoder::keep_drafts_whole(Batch& batch, Progress& progress) {
     const std::size_t first = members_[n_before];
     if (n_before == 0) {
         give_up_draft(batch, first);
+        window_.front() = batch[first].row;
         n_before = 1;
     }
     progress.end = n_before == 1 && members_.front() == first ? first + 1 : first;
@@ -109,10 +112,11 @@ void WindowDecoder::give_up_draft(Batch& batch, std::size_t first) {
     Slot& slot = owner(pending);
     pending.is_verify = false;
     pending.is_slot_output = true;
+    pending.row.branches.clear();
     for (std::size_t i = first + 1; i < batch.size() && batch[i].is_verify && batch[i].slot == pending.slot;
          ++i) {
         batch[i].is_void = true;
-        --slot.rows_in_batch;
+        slot.rows_in_batch -= batch[i].is_side ? 0 : 1;
     }
     slot.request->draft = {};
 }
@@ -122,6 +126,10 @@ void WindowDecoder::confirm(Batch& batch) {
     for (std::size_t i = 0; i < members_.size(); ++i) {
         const OwnedRow& row = batch[members_[i]];
         Slot& slot = owner(row);
+        if (row.is_side) {
+            slot.request->verify_rows.push_back(static_cast<std::int32_t>(i));
+            continue;
+        }
         slot.record.tokens.push_back(row.row.token);
         --slot.rows_in_batch;
         if (slot.state == SlotState::processing_prompt || slot.state == SlotState::done_prompt) {
@@ -149,6 +157,7 @@ void WindowDecoder::serve_outputs() {
             fan_out(state_, slot);
         }
     }
+    speculator_.open_window(static_cast<std::int32_t>(window_.size()));
     for (Slot& slot : state_.slots) {
         if (slot.request == nullptr) {
             continue;

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "llama/log.h"
+#include "llama/sampler_chain.h"
 
 namespace paddock {
 namespace {
@@ -33,11 +34,11 @@ LlamaContext::LlamaContext(ModelHandle model, ContextHandle context, ContextFact
     const auto capacity = static_cast<std::size_t>(facts_.n_batch);
     tokens_.resize(capacity);
     positions_.resize(capacity);
-    sequence_counts_.assign(capacity, 1);
-    sequences_.resize(capacity);
+    sequence_counts_.resize(capacity);
+    sequences_.reserve(capacity);
     sequence_pointers_.resize(capacity);
-    for (std::size_t i = 0; i < capacity; ++i) sequence_pointers_[i] = &sequences_[i];
     outputs_.resize(capacity);
+    fresh_rows_.assign(llama_n_seq_max(context_.get()), 0);
     llama_set_embeddings(context_.get(), embeddings_on_);
 }
 
@@ -46,9 +47,9 @@ std::int32_t LlamaContext::decode(std::span<const BatchRow> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         tokens_[i] = rows[i].token;
         positions_[i] = rows[i].position;
-        sequences_[i] = rows[i].sequence;
         outputs_[i] = static_cast<std::int8_t>(rows[i].output);
     }
+    fill_sequences(rows);
     llama_batch batch{};
     batch.n_tokens = static_cast<std::int32_t>(rows.size());
     batch.token = tokens_.data();
@@ -56,12 +57,29 @@ std::int32_t LlamaContext::decode(std::span<const BatchRow> rows) {
     batch.n_seq_id = sequence_counts_.data();
     batch.seq_id = sequence_pointers_.data();
     batch.logits = outputs_.data();
+    note_rows({});
     try {
-        return llama_decode(context_.get(), batch);
+        const std::int32_t code = llama_decode(context_.get(), batch);
+        if (code == 0) note_rows(rows);
+        return code;
     } catch (const std::exception& error) {
         // GPU drivers throw when the device is lost; the scheduler takes it as a failed decode.
         log_line(LogLevel::error, std::string("decode: ") + error.what());
         return decode_threw;
+    }
+}
+
+void LlamaContext::fill_sequences(std::span<const BatchRow> rows) {
+    sequences_.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        sequences_.push_back(rows[i].sequence);
+        sequences_.insert(sequences_.end(), rows[i].branches.begin(), rows[i].branches.end());
+        sequence_counts_[i] = static_cast<std::int32_t>(1 + rows[i].branches.size());
+    }
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        sequence_pointers_[i] = &sequences_[first];
+        first += static_cast<std::size_t>(sequence_counts_[i]);
     }
 }
 
@@ -86,16 +104,33 @@ void LlamaContext::set_embeddings(bool on) {
     llama_set_embeddings(context_.get(), on);
 }
 
+void LlamaContext::note_rows(std::span<const BatchRow> rows) {
+    std::ranges::fill(fresh_rows_, 0);
+    for (const BatchRow& row : rows) ++fresh_rows_[static_cast<std::size_t>(row.sequence)];
+}
+
+/// Whether the running state has a copy of when the sequence ended before `from`, if it has to go back at
+/// all.
+bool LlamaContext::can_step_back(SequenceId sequence, Position from) const {
+    const Position n_steps = llama_memory_seq_pos_max(memory_, sequence) + 1 - from;
+    return from <= 0 || n_steps <= 0 || n_steps < fresh_rows_[static_cast<std::size_t>(sequence)];
+}
+
 bool LlamaContext::remove(SequenceId sequence, Position from, Position to) {
-    return memory_ == nullptr || llama_memory_seq_rm(memory_, sequence, from, to);
+    if (memory_ == nullptr) return true;
+    if (facts_.n_rs_seq == 0) return llama_memory_seq_rm(memory_, sequence, from, to);
+    const bool is_end = to < 0 || to > llama_memory_seq_pos_max(memory_, sequence);
+    if (is_end && !can_step_back(sequence, from)) return false;
+    return llama_memory_seq_rm(memory_, sequence, from, to);
 }
 
 void LlamaContext::shift(SequenceId sequence, Position from, Position to, Position delta) {
     if (facts_.can_shift) llama_memory_seq_add(memory_, sequence, from, to, delta);
 }
 
-void LlamaContext::copy(SequenceId from, SequenceId to) {
-    if (memory_ != nullptr) llama_memory_seq_cp(memory_, from, to, 0, end_position);
+void LlamaContext::copy(SequenceId from, SequenceId to, Position begin, Position end) {
+    fresh_rows_[static_cast<std::size_t>(to)] = 0;
+    if (memory_ != nullptr) llama_memory_seq_cp(memory_, from, to, begin, end);
 }
 
 Position LlamaContext::position_min(SequenceId sequence) {
@@ -120,6 +155,7 @@ std::vector<std::byte> LlamaContext::read_state(SequenceId sequence, bool partia
 }
 
 bool LlamaContext::write_state(SequenceId sequence, std::span<const std::byte> state, bool partial) {
+    fresh_rows_[static_cast<std::size_t>(sequence)] = 0;
     const std::size_t read =
         llama_state_seq_set_data_ext(context_.get(), reinterpret_cast<const std::uint8_t*>(state.data()),
                                      state.size(), sequence, flags_of(partial));
@@ -133,6 +169,7 @@ std::size_t LlamaContext::save_file(SequenceId sequence, const std::string& path
 
 std::size_t LlamaContext::load_file(SequenceId sequence, const std::string& path, std::size_t capacity,
                                     std::vector<Token>& tokens) {
+    fresh_rows_[static_cast<std::size_t>(sequence)] = 0;
     tokens.resize(capacity);
     std::size_t count = 0;
     const std::size_t read =
@@ -168,7 +205,7 @@ void LlamaContext::probe_removal(Token token) {
         facts_.removal = Removal::none;
         return;
     }
-    if (llama_n_rs_seq(context_.get()) > 0) {
+    if (facts_.n_rs_seq > 0) {
         facts_.removal = Removal::recurrent;
         return;
     }
@@ -179,6 +216,13 @@ void LlamaContext::probe_removal(Token token) {
         facts_.removal = remove(0, 1, end_position) ? Removal::partial : Removal::full;
     }
     clear();
+}
+
+void LlamaContext::probe_backend_sampler() {
+    const SamplerHandle chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+    llama_sampler_chain_add(chain.get(), llama_sampler_init_top_k(1));
+    facts_.backend_sampler = llama_set_sampler(context_.get(), 0, chain.get());
+    llama_set_sampler(context_.get(), 0, nullptr);
 }
 
 }  // namespace paddock

@@ -22,7 +22,7 @@ class LlamaContext final : public Context {
 
     bool remove(SequenceId sequence, Position from, Position to) override;
     void shift(SequenceId sequence, Position from, Position to, Position delta) override;
-    void copy(SequenceId from, SequenceId to) override;
+    void copy(SequenceId from, SequenceId to, Position begin, Position end) override;
     Position position_min(SequenceId sequence) override;
     Position position_max(SequenceId sequence) override;
 
@@ -42,8 +42,13 @@ class LlamaContext final : public Context {
     void clear();
     /// Finds out how the memory lets go of single tokens (10 §3.5) and clears it again.
     void probe_removal(Token token);
+    /// Finds out whether the device could pick the best tokens of a row (11 §2).
+    void probe_backend_sampler();
 
   private:
+    bool can_step_back(SequenceId sequence, Position from) const;
+    void note_rows(std::span<const BatchRow> rows);
+
     ModelHandle model_;
     ContextHandle context_;
     ContextFacts facts_;
@@ -51,13 +56,20 @@ class LlamaContext final : public Context {
     std::size_t n_vocab_;
     bool embeddings_on_ = false;
 
+    void fill_sequences(std::span<const BatchRow> rows);
+
     /// One batch for all decodes, of n_batch rows: its parts are only filled, never allocated again.
     std::vector<llama_token> tokens_;
     std::vector<llama_pos> positions_;
     std::vector<std::int32_t> sequence_counts_;
+    /// Of all rows, one row's behind the other's; longer than the batch while drafts have side chains.
     std::vector<llama_seq_id> sequences_;
     std::vector<llama_seq_id*> sequence_pointers_;
     std::vector<std::int8_t> outputs_;
+
+    /// Rows of each sequence in the last decode. Copies of a running state are of these; further back
+    /// libllama would take what other rows left there.
+    std::vector<std::int32_t> fresh_rows_;
 
     std::vector<llama_adapter_lora*> adapters_;
     std::vector<AdapterScale> applied_;

@@ -27,17 +27,46 @@ void warn_of_adjustments(const EngineParams& params, const ContextFacts& facts, 
     }
 }
 
+/// Sequences for side chains. Where memory is not shared by all sequences they would take room of their own.
+std::int32_t n_branch_ids_of(const EngineParams& params) {
+    const SpeculationParams& wanted = params.speculation;
+    if (wanted.branch_budget <= 0 || !params.kv_unified || !makes_side_chains(wanted)) return 0;
+    const auto n_max = static_cast<std::int32_t>(llama_max_parallel_sequences());
+    return std::clamp(n_max - params.n_parallel, 0, wanted.branch_seqs);
+}
+
 /// Rows of a batch that give logits: for each slot the newest token and a draft behind it, or every one with
 /// embeddings. Newer releases also want to know how many of them one slot may have; 0: all.
 template <typename ContextParams>
 void set_outputs(const EngineParams& params, ContextParams& wanted) {
-    const std::int32_t n_per_slot = 1 + longest_draft(params.speculation);
+    const std::int32_t n_per_slot = 1 + longest_draft(params.speculation) + params.speculation.branch_budget;
     wanted.n_outputs_max = static_cast<std::uint32_t>(
         wanted.embeddings ? params.n_batch : std::min(params.n_batch, params.n_parallel * n_per_slot));
     if constexpr (requires { wanted.n_outputs_max_per_seq; }) {
         wanted.n_outputs_max_per_seq = wanted.embeddings ? 0 : static_cast<std::uint32_t>(n_per_slot);
     }
 }
+
+/// Releases without this field keep no copies of a running state.
+template <typename ContextParams>
+void set_snapshots(const EngineParams& params, ContextParams& wanted) {
+    if constexpr (requires { wanted.n_rs_seq; }) {
+        wanted.n_rs_seq = static_cast<std::uint32_t>(wanted_snapshots(params.speculation));
+    }
+}
+
+/// Found by the type of its argument, so that a header without the function is read, too.
+template <typename LibraryContext>
+std::int32_t snapshots_of(const LibraryContext* context) {
+    if constexpr (requires { llama_n_rs_seq(context); }) {
+        return static_cast<std::int32_t>(llama_n_rs_seq(context));
+    } else {
+        return 0;
+    }
+}
+/// Whether several rows of a sequence could have candidates of the device's.
+template <typename ContextParams>
+constexpr bool knows_outputs_per_sequence = requires(ContextParams params) { params.n_outputs_max_per_seq; };
 
 }  // namespace
 
@@ -46,7 +75,7 @@ llama_context_params context_params_of(const EngineParams& params) {
     wanted.n_ctx = static_cast<std::uint32_t>(params.n_ctx);
     wanted.n_batch = static_cast<std::uint32_t>(params.n_batch);
     wanted.n_ubatch = static_cast<std::uint32_t>(params.n_ubatch);
-    wanted.n_seq_max = static_cast<std::uint32_t>(params.n_parallel);
+    wanted.n_seq_max = static_cast<std::uint32_t>(params.n_parallel + n_branch_ids_of(params));
     wanted.n_threads = params.n_threads > 0 ? params.n_threads : physical_cores();
     wanted.n_threads_batch = params.n_threads_batch > 0 ? params.n_threads_batch : wanted.n_threads;
     wanted.rope_scaling_type = rope_scaling_of(params.rope_scaling);
@@ -64,6 +93,7 @@ llama_context_params context_params_of(const EngineParams& params) {
     wanted.type_v = cache_type_of(params.cache_type_v);
     wanted.embeddings = params.embeddings || params.reranking;
     set_outputs(params, wanted);
+    set_snapshots(params, wanted);
     wanted.offload_kqv = params.offload_kqv;
     wanted.op_offload = params.op_offload;
     wanted.swa_full = params.swa_full;
@@ -90,6 +120,11 @@ ContextFacts read_facts(const EngineParams& params, const llama_model* model, ll
     facts.can_shift = memory != nullptr && llama_memory_can_shift(memory);
     facts.is_recurrent = llama_model_is_recurrent(model);
     facts.is_hybrid = llama_model_is_hybrid(model);
+    facts.n_rs_seq = snapshots_of(context);
+    facts.backend_multi_output = knows_outputs_per_sequence<llama_context_params>;
+    const llama_rope_type rope = llama_model_rope_type(model);
+    facts.has_multi_positions = rope == LLAMA_ROPE_TYPE_MROPE || rope == LLAMA_ROPE_TYPE_IMROPE;
+    facts.n_branch_ids = static_cast<std::int32_t>(llama_n_seq_max(context)) - params.n_parallel;
     facts.pooling = llama_pooling_type(context);
     facts.n_classes = static_cast<std::int32_t>(llama_model_n_cls_out(model));
     warn_of_adjustments(params, facts, n_swa_model);

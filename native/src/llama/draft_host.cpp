@@ -17,13 +17,60 @@
 namespace paddock {
 namespace {
 
-bool wants_drafter(const EngineParams& params) {
-    return std::ranges::count(params.speculation.types, name_of(DraftType::draft_simple)) > 0;
+/// The failures of a step under the reason that 11 §3.4 has for them.
+template <typename Step>
+auto with_reason(const char* reason, Step step) {
+    try {
+        return step();
+    } catch (const LoadError& error) {
+        if (error.code() == "cancelled") throw;
+        throw LoadError(reason, error.what());
+    }
 }
 
-/// The target's wishes with the drafter's own in their place. What belongs to the target's file or to its
-/// outputs is left out.
-EngineParams drafter_params_of(const EngineParams& target) {
+void check_file(const std::string& path) {
+    if (path.empty()) throw LoadError("draft-file-missing", "no draft model was given");
+    if (!std::ifstream(path)) {
+        throw LoadError("draft-file-missing",
+                        "cannot open draft model '" + path + "': " + std::strerror(errno));
+    }
+}
+
+struct LoadedDrafter {
+    std::shared_ptr<Vocabulary> vocabulary;
+    std::unique_ptr<Context> context;
+};
+
+/// Throws LoadError with a reason of 11 §3.4.
+LoadedDrafter made_drafter(EngineParams params, const std::function<bool()>& is_cancelled,
+                           const Loaded& loaded) {
+    check_file(params.model_path);
+    const ModelHandle model =
+        with_reason("draft-load-failed", [&] { return load_model(params, is_cancelled); });
+    const auto vocabulary = std::make_shared<LlamaVocabulary>(model);
+    if (const auto mismatch = mismatch_of(*loaded.vocabulary, *vocabulary)) {
+        throw LoadError(mismatch->reason, mismatch->detail);
+    }
+    params.n_ctx = loaded.context->facts().n_ctx;
+    // Drafts are taken back all the time; a window that forgets would have to be read anew each time.
+    params.swa_full = llama_model_n_swa(model.get()) > 0;
+    ContextHandle handle = with_reason("draft-context-failed", [&] { return make_context(params, model); });
+    const ContextFacts facts = read_facts(params, model.get(), handle.get());
+    auto context =
+        std::make_unique<LlamaContext>(model, std::move(handle), facts, std::vector<llama_adapter_lora*>());
+    context->probe_removal(any_token(*vocabulary));
+    if (context->facts().removal != Removal::partial) {
+        throw LoadError("draft-no-trim", "the drafter's memory does not let go of single tokens");
+    }
+    return {vocabulary, std::move(context)};
+}
+
+}  // namespace
+
+std::optional<EngineParams> drafter_params(const EngineParams& target) {
+    if (std::ranges::count(target.speculation.types, name_of(DraftType::draft_simple)) == 0) {
+        return std::nullopt;
+    }
     const DraftModelParams& own = target.speculation.model;
     EngineParams params = target;
     params.model_path = own.path;
@@ -50,69 +97,19 @@ EngineParams drafter_params_of(const EngineParams& target) {
     return params;
 }
 
-/// The failures of a step under the reason that 11 §3.4 has for them.
-template <typename Step>
-auto with_reason(const char* reason, Step step) {
-    try {
-        return step();
-    } catch (const LoadError& error) {
-        if (error.code() == "cancelled") throw;
-        throw LoadError(reason, error.what());
-    }
-}
-
-void check_file(const std::string& path) {
-    if (path.empty()) throw LoadError("draft-file-missing", "no draft model was given");
-    if (!std::ifstream(path)) {
-        throw LoadError("draft-file-missing",
-                        "cannot open draft model '" + path + "': " + std::strerror(errno));
-    }
-}
-
-struct LoadedDrafter {
-    std::shared_ptr<Vocabulary> vocabulary;
-    std::unique_ptr<Context> context;
-};
-
-/// Throws LoadError with a reason of 11 §3.4.
-LoadedDrafter made_drafter(const EngineParams& target, const std::function<bool()>& is_cancelled,
-                           const Loaded& loaded) {
-    EngineParams params = drafter_params_of(target);
-    check_file(params.model_path);
-    const ModelHandle model =
-        with_reason("draft-load-failed", [&] { return load_model(params, is_cancelled); });
-    const auto vocabulary = std::make_shared<LlamaVocabulary>(model);
-    if (const auto mismatch = mismatch_of(*loaded.vocabulary, *vocabulary)) {
-        throw LoadError(mismatch->reason, mismatch->detail);
-    }
-    params.n_ctx = loaded.context->facts().n_ctx;
-    // Drafts are taken back all the time; a window that forgets would have to be read anew each time.
-    params.swa_full = llama_model_n_swa(model.get()) > 0;
-    ContextHandle handle = with_reason("draft-context-failed", [&] { return make_context(params, model); });
-    const ContextFacts facts = read_facts(params, model.get(), handle.get());
-    auto context =
-        std::make_unique<LlamaContext>(model, std::move(handle), facts, std::vector<llama_adapter_lora*>());
-    context->probe_removal(any_token(*vocabulary));
-    if (context->facts().removal != Removal::partial) {
-        throw LoadError("draft-no-trim", "the drafter's memory does not let go of single tokens");
-    }
-    return {vocabulary, std::move(context)};
-}
-
-}  // namespace
-
 void check_drafter_names(const EngineParams& params) {
-    if (!wants_drafter(params)) return;
-    const EngineParams own = drafter_params_of(params);
-    const ModelRequest check(own, [] { return false; });
-    context_params_of(own);
+    const std::optional<EngineParams> own = drafter_params(params);
+    if (!own.has_value()) return;
+    const ModelRequest check(*own, [] { return false; });
+    context_params_of(*own);
 }
 
 void load_drafter(const EngineParams& params, const std::function<bool()>& is_cancelled, Loaded& loaded) {
-    if (!wants_drafter(params)) return;
+    const std::optional<EngineParams> own = drafter_params(params);
+    if (!own.has_value()) return;
     forget_library_errors();
     try {
-        LoadedDrafter drafter = made_drafter(params, is_cancelled, loaded);
+        LoadedDrafter drafter = made_drafter(*own, is_cancelled, loaded);
         loaded.draft_vocabulary = std::move(drafter.vocabulary);
         loaded.draft_context = std::move(drafter.context);
     } catch (const LoadError& error) {

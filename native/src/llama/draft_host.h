@@ -2,10 +2,15 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "core/model_host.h"
 
 namespace paddock {
+
+/// What the drafter is loaded with: the target's wishes with its own in their place. What belongs to the
+/// target's file or to its outputs is left out. Nothing: no model drafts.
+std::optional<EngineParams> drafter_params(const EngineParams& target);
 
 /// Names of devices and of cache types, before any file is read. Throws LoadError `params`.
 void check_drafter_names(const EngineParams& params);

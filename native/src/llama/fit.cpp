@@ -12,10 +12,13 @@ constexpr std::int64_t least_output_reserve = 256 * mib;
 constexpr std::int64_t other_reserve = 128 * mib;
 constexpr std::int64_t bytes_per_logit = 8;
 
-bool fits_all(const FitModel& model, const std::vector<FitDevice>& devices, const FitWish& wish) {
+bool fits_all(const FitModel& model, const std::vector<FitDevice>& devices, const FitWish& wish,
+              const std::optional<FitCompanion>& companion) {
     const std::vector<std::int64_t> needed = needed_bytes(model, devices, wish);
+    std::vector<std::int64_t> beside(devices.size(), 0);
+    if (companion.has_value()) beside = companion_bytes(*companion, devices, wish.n_ctx);
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        if (needed[i] > devices[i].free_bytes) return false;
+        if (needed[i] + beside[i] > devices[i].free_bytes) return false;
     }
     return true;
 }
@@ -67,18 +70,35 @@ std::vector<std::int64_t> needed_bytes(const FitModel& model, const std::vector<
     return needed;
 }
 
-FitChoice fit(const FitModel& model, const std::vector<FitDevice>& devices, FitWish wish) {
+std::vector<std::int64_t> companion_bytes(const FitCompanion& companion,
+                                          const std::vector<FitDevice>& devices, std::int32_t n_ctx) {
+    FitWish wish;
+    wish.n_ctx = n_ctx;
+    wish.n_gpu_layers = companion.n_gpu_layers;
+    wish.n_ubatch = companion.n_ubatch;
+    wish.cache_on_devices = companion.cache_on_devices;
+    const std::vector<std::int64_t> needed = needed_bytes(companion.model, companion.devices, wish);
+    std::vector<std::int64_t> shared(devices.size(), 0);
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+        const auto same = std::ranges::find(devices, companion.devices[i].name, &FitDevice::name);
+        if (same != devices.end()) shared[static_cast<std::size_t>(same - devices.begin())] += needed[i];
+    }
+    return shared;
+}
+
+FitChoice fit(const FitModel& model, const std::vector<FitDevice>& devices, FitWish wish,
+              const std::optional<FitCompanion>& companion) {
     // (a) as wished.
-    bool fits = fits_all(model, devices, wish);
+    bool fits = fits_all(model, devices, wish, companion);
     // (b) a smaller context.
     while (!fits && wish.may_lower_context && wish.n_ctx > wish.n_ctx_least) {
         wish.n_ctx = std::max(wish.n_ctx - context_step, wish.n_ctx_least);
-        fits = fits_all(model, devices, wish);
+        fits = fits_all(model, devices, wish, companion);
     }
     // (c) fewer layers.
     while (!fits && wish.may_lower_layers && wish.n_gpu_layers > 0) {
         --wish.n_gpu_layers;
-        fits = fits_all(model, devices, wish);
+        fits = fits_all(model, devices, wish, companion);
     }
     return {wish.n_ctx, wish.n_gpu_layers, fits};
 }

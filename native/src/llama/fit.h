@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,18 @@ struct FitWish {
     bool cache_on_devices = true;
 };
 
+/// A second model that is loaded beside the first one with a context of the same length, as a drafter is.
+/// Nothing of it is chosen.
+struct FitCompanion {
+    FitModel model;
+    /// Its own; those that are not the first model's have room for it.
+    std::vector<FitDevice> devices;
+    /// As in FitWish.
+    std::int32_t n_gpu_layers = 0;
+    std::int32_t n_ubatch = 0;
+    bool cache_on_devices = true;
+};
+
 struct FitChoice {
     std::int32_t n_ctx = 0;
     std::int32_t n_gpu_layers = 0;
@@ -55,8 +68,13 @@ std::vector<std::int32_t> devices_of_layers(const FitModel& model, const std::ve
 std::vector<std::int64_t> needed_bytes(const FitModel& model, const std::vector<FitDevice>& devices,
                                        const FitWish& wish);
 
-/// Steps (a) to (c): a smaller context first, then fewer layers.
-FitChoice fit(const FitModel& model, const std::vector<FitDevice>& devices, FitWish wish);
+/// Bytes that a companion wants of each of `devices`, which are the first model's, told apart by name.
+std::vector<std::int64_t> companion_bytes(const FitCompanion& companion,
+                                          const std::vector<FitDevice>& devices, std::int32_t n_ctx);
+
+/// Steps (a) to (c): a smaller context first, then fewer layers. What a companion wants is set aside.
+FitChoice fit(const FitModel& model, const std::vector<FitDevice>& devices, FitWish wish,
+              const std::optional<FitCompanion>& companion = std::nullopt);
 
 /// Step (d): one tenth fewer layers after the real load failed.
 std::int32_t fewer_layers(std::int32_t n_gpu_layers);

@@ -1,9 +1,12 @@
 #include "llama/fit_step.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "core/model_host.h"
 #include "ggml-backend.h"
 #include "llama/devices.h"
+#include "llama/draft_host.h"
 #include "llama/log.h"
 
 namespace paddock {
@@ -39,15 +42,42 @@ std::vector<FitDevice> devices_to_fit(const EngineParams& params) {
     return fits;
 }
 
+std::int32_t wished_layers(const EngineParams& params, const FitModel& model) {
+    const std::int32_t n_all = all_layers(model);
+    return params.n_gpu_layers < 0 ? n_all : std::min(params.n_gpu_layers, n_all);
+}
+
+/// The separate drafter, when there is one that can be read; its load says why it can't.
+std::optional<FitCompanion> drafter_to_fit(const EngineParams& target) {
+    const std::optional<EngineParams> params = drafter_params(target);
+    if (!params.has_value() || params->model_path.empty()) return std::nullopt;
+    try {
+        FitCompanion drafter;
+        drafter.model = ModelFile(params->model_path).fit_model(*params);
+        drafter.devices = devices_to_fit(*params);
+        drafter.n_gpu_layers = wished_layers(*params, drafter.model);
+        drafter.n_ubatch = params->n_ubatch;
+        drafter.cache_on_devices = params->offload_kqv;
+        return drafter;
+    } catch (const LoadError&) {
+        return std::nullopt;
+    }
+}
+
 void log_choice(const std::vector<FitDevice>& devices, const FitModel& model, const FitWish& wish,
-                const FitChoice& choice) {
+                const FitChoice& choice, const std::optional<FitCompanion>& drafter) {
     FitWish chosen = wish;
     chosen.n_ctx = choice.n_ctx;
     chosen.n_gpu_layers = choice.n_gpu_layers;
     const std::vector<std::int64_t> needed = needed_bytes(model, devices, chosen);
+    std::vector<std::int64_t> beside(devices.size(), 0);
+    if (drafter.has_value()) beside = companion_bytes(*drafter, devices, chosen.n_ctx);
     for (std::size_t i = 0; i < devices.size(); ++i) {
+        const std::string with_drafter =
+            drafter.has_value() ? ", and the drafter " + std::to_string(beside[i] / mib) + " MiB," : "";
         log_line(LogLevel::info, "fit: " + devices[i].name + ": needs " + std::to_string(needed[i] / mib) +
-                                     " MiB of " + std::to_string(devices[i].free_bytes / mib) + " MiB");
+                                     " MiB" + with_drafter + " of " +
+                                     std::to_string(devices[i].free_bytes / mib) + " MiB");
     }
     log_line(LogLevel::info, "fit: n_ctx " + std::to_string(choice.n_ctx) + ", layers on devices " +
                                  std::to_string(choice.n_gpu_layers) + " of " +
@@ -66,17 +96,24 @@ EngineParams fitted(const EngineParams& params, const ModelFile& file) {
         return result;
     }
     const FitModel model = file.fit_model(params);
-    const std::int32_t n_all = all_layers(model);
+    std::optional<FitCompanion> drafter = drafter_to_fit(params);
     FitWish wish;
     wish.n_ctx = params.n_ctx > 0 ? params.n_ctx : model.n_ctx_train;
-    wish.n_gpu_layers = params.n_gpu_layers < 0 ? n_all : std::min(params.n_gpu_layers, n_all);
+    wish.n_gpu_layers = wished_layers(params, model);
     wish.n_ubatch = params.n_ubatch;
     wish.n_ctx_least = params.fit_ctx;
     wish.may_lower_context = !params.context_given;
     wish.may_lower_layers = !params.layers_given;
     wish.cache_on_devices = params.offload_kqv;
-    const FitChoice choice = fit(model, devices, wish);
-    log_choice(devices, model, wish, choice);
+    FitChoice choice = fit(model, devices, wish, drafter);
+    if (!choice.fits && drafter.has_value()) {
+        // Whether it is dropped then is for its load to say; the model is not made smaller for nothing.
+        log_line(LogLevel::warning,
+                 "warning: fit: the drafter has no room beside the model, and is not counted");
+        drafter.reset();
+        choice = fit(model, devices, wish);
+    }
+    log_choice(devices, model, wish, choice, drafter);
     if (choice.n_ctx != wish.n_ctx) result.n_ctx = choice.n_ctx;
     if (!params.layers_given) result.n_gpu_layers = choice.n_gpu_layers;
     return result;

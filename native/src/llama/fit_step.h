@@ -7,7 +7,8 @@
 namespace paddock {
 
 /// `params` with a context and a number of layers that fit. What the user set stays as it is; without a
-/// device to fit into, or with a split that nobody can foresee, everything does.
+/// device to fit into, or with a split that nobody can foresee, everything does. A separate drafter, whose
+/// file is read here, has its memory set aside.
 EngineParams fitted(const EngineParams& params, const ModelFile& file);
 
 }  // namespace paddock

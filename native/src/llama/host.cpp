@@ -93,6 +93,7 @@ Loaded load_once(const EngineParams& params, const std::function<bool()>& is_can
     auto context =
         std::make_unique<LlamaContext>(model, std::move(handle), facts, std::move(adapters.handles));
     context->probe_removal(any_token(*vocabulary));
+    context->probe_backend_sampler();
     check_cancelled(is_cancelled);
     if (params.warmup) warm_up(*context, any_token(*vocabulary));
     loaded.context = std::move(context);

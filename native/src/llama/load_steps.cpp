@@ -34,7 +34,12 @@ ModelHandle load_model(const EngineParams& params, const std::function<bool()>& 
 }
 
 ContextHandle make_context(const EngineParams& params, const ModelHandle& model) {
-    ContextHandle context(llama_init_from_model(model.get(), context_params_of(params)));
+    llama_context_params wanted = context_params_of(params);
+    // A running state for each sequence would be memory for side chains that can't be.
+    if (llama_model_is_recurrent(model.get()) || llama_model_is_hybrid(model.get())) {
+        wanted.n_seq_max = static_cast<std::uint32_t>(params.n_parallel);
+    }
+    ContextHandle context(llama_init_from_model(model.get(), wanted));
     if (context != nullptr) return context;
     throw LoadError("context", with_library_errors("failed to create llama_context with n_ctx " +
                                                    std::to_string(params.n_ctx) + ", n_batch " +

@@ -62,8 +62,7 @@ Token LlamaSampler::sample(std::span<const float> logits) {
             return *forced;
         }
     }
-    fill_for_choice(logits);
-    const Token token = choose();
+    const Token token = first_choice(logits);
     if (!grammar_applies() || grammar_->allows(token)) return token;
 
     // Testing one token is cheap, testing a vocabulary isn't; models mostly keep to a grammar by themselves.
@@ -142,6 +141,14 @@ std::vector<TokenChance> LlamaSampler::distribution(std::span<const float> logit
 
 double LlamaSampler::draw() { return std::uniform_real_distribution<double>()(verdicts_); }
 
+std::int32_t LlamaSampler::n_best_needed() const {
+    return static_cast<std::int32_t>(reduction_.n_best + touched_.size());
+}
+
+void LlamaSampler::use_whole_rows(bool on) { takes_whole_rows_ = on; }
+
+bool LlamaSampler::is_reasoning() const { return reasoning_.has_value() && reasoning_->is_active(); }
+
 bool LlamaSampler::blocks_speculation(bool grammar_blocks) const {
     const bool is_ending = reasoning_.has_value() && (reasoning_->state() == ReasoningState::forcing ||
                                                       reasoning_->state() == ReasoningState::waiting_utf8);
@@ -149,6 +156,18 @@ bool LlamaSampler::blocks_speculation(bool grammar_blocks) const {
 }
 
 bool LlamaSampler::is_preserved(Token token) const { return std::ranges::binary_search(preserved_, token); }
+
+/// Without a look at the grammar.
+Token LlamaSampler::first_choice(std::span<const float> logits) {
+    if (reduces() && reduction_.is_greedy && touched_.empty()) {
+        if (const std::optional<Token> greatest = best_.greatest(logits)) {
+            has_whole_rest_ = false;
+            return *greatest;
+        }
+    }
+    fill_for_choice(logits);
+    return choose();
+}
 
 Token LlamaSampler::choose() {
     const std::optional<Token> token = candidates_.choose(chain_.get());
@@ -162,8 +181,8 @@ void LlamaSampler::fill(std::span<const float> logits) {
 }
 
 void LlamaSampler::fill_for_choice(std::span<const float> logits) {
-    if (reduction_.n_best > 0 && candidates_.fill_best(logits, reduction_.n_best, touched_)) {
-        has_whole_rest_ = reduction_.keeps_rest;
+    if (reduces() && candidates_.fill_best(best_, logits, reduction_.n_best, touched_)) {
+        has_whole_rest_ = !reduction_.is_greedy;
     } else {
         fill(logits);
     }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/best_logits.h"
 #include "core/reasoning_automaton.h"
 #include "core/sampling.h"
 #include "llama/sampler_candidates.h"
@@ -36,11 +37,16 @@ class LlamaSampler final : public Sampler {
     bool has_distribution() const override;
     std::vector<TokenChance> distribution(std::span<const float> logits) override;
     double draw() override;
+    std::int32_t n_best_needed() const override;
+    void use_whole_rows(bool on) override;
+    bool is_reasoning() const override;
     bool blocks_speculation(bool grammar_blocks) const override;
     bool is_preserved(Token token) const override;
 
   private:
+    Token first_choice(std::span<const float> logits);
     Token choose();
+    bool reduces() const { return reduction_.n_best > 0 && !takes_whole_rows_; }
     void fill(std::span<const float> logits);
     void fill_for_choice(std::span<const float> logits);
     void remember(Token token);
@@ -59,6 +65,8 @@ class LlamaSampler final : public Sampler {
     std::mt19937_64 verdicts_;
 
     Reduction reduction_;
+    BestLogits best_;
+    bool takes_whole_rows_ = false;
     /// Tokens whose logits the chain changes: those with a bias, then the recent ones, in a ring.
     std::vector<Token> touched_;
     std::size_t n_biased_ = 0;

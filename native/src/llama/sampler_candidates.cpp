@@ -1,37 +1,13 @@
 #include "llama/sampler_candidates.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 namespace paddock {
 namespace {
 
 constexpr float impossible = -std::numeric_limits<float>::infinity();
-/// Logits that are compared as one, and how many of them go through a vector unit side by side.
-constexpr std::size_t block_size = 64;
-constexpr std::size_t lane_count = 16;
-
-/// Skips values that aren't numbers. Written so that compilers make vector instructions of it.
-float maximum_of_block(const float* values) {
-    std::array<float, lane_count> lanes;
-    lanes.fill(impossible);
-    for (std::size_t i = 0; i < block_size; i += lane_count) {
-        for (std::size_t lane = 0; lane < lane_count; ++lane) {
-            const float value = values[i + lane];
-            lanes[lane] = value > lanes[lane] ? value : lanes[lane];
-        }
-    }
-    return *std::ranges::max_element(lanes);
-}
-
-float maximum_of(std::span<const float> values) {
-    float greatest = impossible;
-    for (const float value : values) greatest = value > greatest ? value : greatest;
-    return greatest;
-}
 
 }  // namespace
 
@@ -52,45 +28,22 @@ bool Candidates::fill(std::span<const float> logits) {
     return any;
 }
 
-bool Candidates::fill_best(std::span<const float> logits, std::size_t n_best,
+bool Candidates::fill_best(BestLogits& best, std::span<const float> logits, std::size_t n_best,
                            std::span<const Token> touched) {
     // At worst every touched token is among the best and falls out of them.
-    const std::size_t n_wanted = n_best + touched.size();
-    if (n_wanted == 0 || n_wanted > logits.size() / block_size) return false;
-    measure_blocks(logits);
-
-    // At least `n_wanted` blocks hold a logit that great, so the best `n_wanted` logits are no smaller.
-    scratch_ = block_maxima_;
-    const auto nth = scratch_.begin() + static_cast<std::ptrdiff_t>(n_wanted - 1);
-    std::ranges::nth_element(scratch_, nth, std::greater{});
-    const float least = *nth;
-    if (!std::isfinite(least) || !std::isfinite(maximum_of(block_maxima_))) return false;
-
-    collect(logits, least, touched);
+    if (!best.find(logits, n_best + touched.size())) return false;
+    reserve(best.found().size() + touched.size());
+    for (const ScoredToken& one : best.found()) {
+        data_[array_.size++] = {.id = one.token, .logit = one.logit, .p = 0.0F};
+    }
+    add_touched(logits, best.least(), touched);
     return !has_equal_logits();
 }
 
-void Candidates::measure_blocks(std::span<const float> logits) {
-    block_maxima_.clear();
-    const std::size_t n_whole = logits.size() / block_size;
-    for (std::size_t i = 0; i < n_whole; ++i) {
-        block_maxima_.push_back(maximum_of_block(logits.data() + i * block_size));
-    }
-    const auto rest = logits.subspan(n_whole * block_size);
-    if (!rest.empty()) block_maxima_.push_back(maximum_of(rest));
-}
-
-void Candidates::collect(std::span<const float> logits, float least, std::span<const Token> touched) {
-    reserve(logits.size());
-    std::size_t n = 0;
-    for (std::size_t block = 0; block < block_maxima_.size(); ++block) {
-        if (block_maxima_[block] < least) continue;
-        const std::size_t end = std::min((block + 1) * block_size, logits.size());
-        for (std::size_t i = block * block_size; i < end; ++i) {
-            if (logits[i] >= least) data_[n++] = {.id = static_cast<Token>(i), .logit = logits[i], .p = 0.0F};
-        }
-    }
-    const std::size_t n_great = n;
+/// Those that aren't among the best.
+void Candidates::add_touched(std::span<const float> logits, float least, std::span<const Token> touched) {
+    const std::size_t n_great = array_.size;
+    std::size_t n = n_great;
     for (const Token token : touched) {
         const float logit = logits[static_cast<std::size_t>(token)];
         const bool is_new = std::none_of(data_.begin() + static_cast<std::ptrdiff_t>(n_great),

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/best_logits.h"
 #include "core/probabilities.h"
 #include "core/types.h"
 #include "llama.h"
@@ -21,7 +22,8 @@ class Candidates {
     /// the filters are going to change. A chain that keeps the best `n_best` then chooses as it would from
     /// the whole vocabulary. False, with unspecified candidates, when that can't be promised: on equal
     /// logits, whose order would differ, on broken ones, and when so many are asked for that it doesn't pay.
-    bool fill_best(std::span<const float> logits, std::size_t n_best, std::span<const Token> touched);
+    bool fill_best(BestLogits& best, std::span<const float> logits, std::size_t n_best,
+                   std::span<const Token> touched);
 
     /// A single token, chosen already.
     void set_only(Token token);
@@ -37,14 +39,11 @@ class Candidates {
 
   private:
     void reserve(std::size_t n_vocab);
-    void measure_blocks(std::span<const float> logits);
-    void collect(std::span<const float> logits, float least, std::span<const Token> touched);
+    void add_touched(std::span<const float> logits, float least, std::span<const Token> touched);
     bool has_equal_logits();
 
     std::vector<llama_token_data> data_;
     llama_token_data_array array_{};
-    /// Greatest logit of each block of the vocabulary, and working memory.
-    std::vector<float> block_maxima_;
     std::vector<float> scratch_;
 };
 

@@ -302,16 +302,17 @@ Reduction reduction_of(const SamplingParams& params) {
         ++next;
     }
     if (next == active.end()) return {};
-    if ((*next)->name == "top_k") {
-        reduction.n_best = static_cast<std::size_t>(params.top_k);
-        return reduction;
-    }
-    const bool is_greedy =
+    const bool takes_greatest =
         params.temperature <= 0.0F && params.dynatemp_range <= 0.0F && names(params, "temperature");
-    if (!is_greedy || !std::all_of(next, active.end(), [](const Filter* f) { return f->keeps_greatest; }))
+    if (takes_greatest &&
+        std::all_of(next, active.end(), [](const Filter* f) { return f->keeps_greatest; })) {
+        reduction.n_best = 1;
+        reduction.is_greedy = true;
+    } else if ((*next)->name == "top_k") {
+        reduction.n_best = static_cast<std::size_t>(params.top_k);
+    } else {
         return {};
-    reduction.n_best = 1;
-    reduction.keeps_rest = false;
+    }
     return reduction;
 }
 

@@ -40,8 +40,8 @@ struct Reduction {
     std::size_t n_best = 0;
     /// Accepted tokens whose logits it changes, counted from the last.
     std::size_t n_recent = 0;
-    /// Whether what is left after the filters is the same too, not only the choice.
-    bool keeps_rest = true;
+    /// The chain chooses the greatest logit that its biases and penalties leave, whatever its filters keep.
+    bool is_greedy = false;
 };
 
 /// Takes resolved parameters.

@@ -2,7 +2,8 @@
 
 import pytest
 
-from framework.planning.memory import ModelShape
+from framework.planning.memory import DraftPlan, ModelShape
+from framework.planning.memory.drafter import rollback
 from framework.planning.memory.recurrent_state import state_bytes
 
 MIB = 1 << 20
@@ -68,3 +69,19 @@ def test_a_model_without_recurrent_layers_has_none() -> None:
 def test_prediction_layers_have_none() -> None:
     with_head = ModelShape(**{**delta_net(65, 6144).__dict__, "nextn_layers": 1})
     assert state_bytes(with_head, 1) == state_bytes(delta_net(64, 6144), 1)
+
+
+@pytest.mark.parametrize(
+    ("draft", "architecture", "copies"),
+    [
+        (DraftPlan("head", 2), "qwen3next", 2),
+        (DraftPlan("model", 5, copies=3), "qwen35", 3),
+        (DraftPlan("model", 5, copies=3), "mamba", 0),
+        (DraftPlan("model", 5), "qwen35", 0),
+        (None, "qwen35", 0),
+    ],
+)
+def test_copies_are_kept_for_a_head_and_where_the_engine_can_step_back(
+    draft: DraftPlan | None, architecture: str, copies: int
+) -> None:
+    assert rollback(draft, architecture) == copies

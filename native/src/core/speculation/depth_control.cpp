@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/speculation/draft_log.h"
+
 namespace paddock {
 namespace {
 
@@ -184,8 +186,7 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     at->accepted = n_accepted;
     Lane& lane = lane_of(slot, type);
     DepthState& state = lane.state;
-    const bool is_trial = state.counters.warm_up > 0 || lane.is_probing;
-    if (is_trial) {
+    if (state.counters.warm_up > 0 || lane.is_probing) {
         state.counters.on_trial(n_drafted, n_accepted);
     }
     const double usual_weight = params_.ewma / usual_share;
@@ -199,6 +200,13 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     if (state.setting.is_fringe() && state.counters.n_max >= 0) {
         const std::int32_t depth = state.fringe.decide(state.counters.n_max, state.setting.base, params_);
         change_depth(slot, type, depth, std::max(0.0, state.fringe.rate(depth, state.setting.base, params_)));
+    }
+}
+
+void DepthControl::add_side_chains(SequenceId slot, std::int32_t n_rows, std::int32_t n_accepted) {
+    if (Slot* at = slot_at(slot)) {
+        at->drafted += n_rows;
+        at->accepted += n_accepted;
     }
 }
 
@@ -224,6 +232,11 @@ void DepthControl::end_cycle(const Cycle& cycle) {
     }
     for (std::size_t type = 0; type < n_types; ++type) {
         judge_probes(draft_type_names[type].first);
+    }
+    if (std::exchange(has_changed_, false) && log_) {
+        const auto width = static_cast<std::int32_t>(generating_.size());
+        log_(model_line(width, model_.cycle_ms(width, n_memory_tokens_), cycle.rows,
+                        model_.cycle_ms(cycle.rows, n_memory_tokens_), last_gain_));
     }
 }
 

@@ -68,6 +68,8 @@ class DepthControl {
     /// Outcome of a flat draft, in the words of 11 §14.2.
     void on_verified(SequenceId slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted,
                      std::int32_t n_examined, std::int32_t n_covered);
+    /// Rows and accepted tokens of side chains, besides those of the flat draft that was told before.
+    void add_side_chains(SequenceId slot, std::int32_t n_rows, std::int32_t n_accepted);
     void end_cycle(const Cycle& cycle);
 
     View view(SequenceId slot, DraftType type) const;
@@ -148,6 +150,9 @@ class DepthControl {
     /// Time that trials may take from the slots: drafts deeper than what is known to pay.
     double trial_ms_ = 0.0;
     double most_trial_ms_ = 0.0;
+    /// Of this cycle, and of the last decision.
+    bool has_changed_ = false;
+    double last_gain_ = 0.0;
     Changes changes_{};
     std::int64_t n_baseline_probes_ = 0;
     Group group_;

@@ -193,6 +193,7 @@ void DepthControl::decide(DraftType type) {
     fill_group(group_, type, false);
     const DepthDecision decision = decide_depths(group_.plan_slots, current, group_.costs, params_,
                                                  off_dwells_[static_cast<std::size_t>(type)]);
+    last_gain_ = decision.gain;
     for (std::size_t i = 0; i < group_.slots.size(); ++i) {
         Slot& slot = slots_[static_cast<std::size_t>(group_.slots[i])];
         slot.score = decision.score;
@@ -210,6 +211,7 @@ void DepthControl::change_depth(SequenceId slot, DraftType type, std::int32_t de
         return;
     }
     state.counters.set_depth(depth);
+    has_changed_ = true;
     std::array<std::int64_t, 4>& counts = changes_[state.setting.is_fringe() ? 1 : 0];
     if (depth == 0) {
         counts[2] += old > 0 ? 1 : 0;

@@ -28,7 +28,8 @@ void add(VerifyCounts& sum, const VerifyCounts& more) {
 template <typename Counts>
 void add_draft(Counts& counts, const Draft& draft, const Verified& verified) {
     ++counts.drafts;
-    counts.drafted += draft.size();
+    counts.tree_drafts += draft.tree.empty() ? 0 : 1;
+    counts.drafted += draft.n_verified();
     counts.accepted += verified.n_accepted;
     add_position_counts(counts.drafted_by_position, verified.n_covered);
     add_position_counts(counts.accepted_by_position, verified.n_accepted);
@@ -36,10 +37,19 @@ void add_draft(Counts& counts, const Draft& draft, const Verified& verified) {
     add(counts.verify_counts, verified.counts);
 }
 
+DraftTypeCounts& counts_of(std::vector<DraftTypeCounts>& all, DraftType type) {
+    const auto found = std::ranges::find(all, type, &DraftTypeCounts::type);
+    return found != all.end() ? *found : all.emplace_back(DraftTypeCounts{.type = type});
+}
+
 }  // namespace
 
 void count_draft(SpeculationReport& report, const Draft& draft, const Verified& verified) {
     add_draft(report, draft, verified);
+    DraftTypeCounts& own = counts_of(report.by_type, draft.type);
+    ++own.drafts;
+    own.drafted += draft.size();
+    own.accepted += verified.n_accepted;
 }
 
 void count_draft(SpeculationTotals& totals, const Draft& draft, const Verified& verified) {

@@ -1,9 +1,8 @@
 #include "core/speculation/draft_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
-
-#include "core/speculation/draft_candidates.h"
 
 namespace paddock {
 namespace {
@@ -179,8 +178,26 @@ void DraftModel::extend(Lane& lane, std::span<const float> logits) const {
         token = drawn(candidates, lane.random.next_unit());
         lane.draft.candidates.push_back(std::move(candidates));
     }
+    if (request.n_ranks > 1) {
+        add_side_chains(lane, best);
+    }
     lane.draft.tokens.push_back(token);
     lane.goes_on = lane.draft.size() < lane.limit && !vocabulary_.is_end(token);
+}
+
+/// What might stand in place of the drafter's best token, where that is at all likely (11 §12.5).
+void DraftModel::add_side_chains(Lane& lane, std::span<const RankedLogit> best) {
+    const DraftRequest& request = *lane.request;
+    const std::vector<DraftCandidate> ranked = softmax(best, 1.0F);
+    const std::size_t n_ranks = std::min(ranked.size(), static_cast<std::size_t>(request.n_ranks));
+    for (std::size_t rank = 1; rank < n_ranks; ++rank) {
+        if (std::exp(ranked[rank].log_probability) >= request.p_split) {
+            lane.draft.side_chains.push_back({.hang_depth = lane.draft.size(),
+                                              .tokens = {ranked[rank].token},
+                                              .score = lane.score + ranked[rank].log_probability});
+        }
+    }
+    lane.score += ranked.front().log_probability;
 }
 
 void DraftModel::forget(SequenceId slot) {

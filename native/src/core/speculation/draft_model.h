@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "core/context.h"
+#include "core/speculation/draft_candidates.h"
 #include "core/speculation/drafter.h"
 #include "core/speculation/random_stream.h"
 #include "core/vocabulary.h"
@@ -41,6 +42,8 @@ class DraftModel final : public Drafter {
         /// Most tokens that the drafter's memory and the request allow.
         std::int32_t limit = 0;
         RandomStream random{0};
+        /// Logarithm of the chance of the draft so far.
+        double score = 0.0;
         /// Wants another token.
         bool goes_on = false;
     };
@@ -56,6 +59,7 @@ class DraftModel final : public Drafter {
     Outcome decode_window(std::span<const BatchRow> window);
     Lane& lane_of(SequenceId slot);
     void extend(Lane& lane, std::span<const float> logits) const;
+    static void add_side_chains(Lane& lane, std::span<const RankedLogit> best);
     void forget(SequenceId slot);
     /// Whether that made room.
     bool forget_others();

@@ -6,11 +6,20 @@
 
 #include "core/speculation/draft_model.h"
 #include "core/speculation/ngram_drafters.h"
+#include "core/speculation/reduced_route.h"
+#include "core/speculation/tree_drafting.h"
 
 namespace paddock {
 
+namespace {
+
+constexpr const char* none_requested = "none-requested";
+
+}  // namespace
+
 DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) {
     const std::vector<std::string>& asked = state.params.speculation.types;
+    tell_route();
     for (const std::string& name : asked) {
         if (std::ranges::find(facts_.types, name) != facts_.types.end()) {
             continue;
@@ -29,8 +38,22 @@ DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) 
         members_.push_back({.drafter = std::move(drafter), .name = name});
     }
     if (asked.empty()) {
-        facts_.fallback_reason = "none-requested";
+        facts_.fallback_reason = none_requested;
     }
+    const SpeculationParams& params = state.params.speculation;
+    facts_.tree_reason = params.branch_budget == 0 ? none_requested
+                         : members_.empty()        ? facts_.fallback_reason
+                                                   : tree_obstacle(params, state.facts());
+    facts_.has_trees = facts_.tree_reason.empty();
+}
+
+void DrafterSet::tell_route() {
+    ReducedRoute route = reduced_route(state_.params.speculation.reduced, state_.facts());
+    if (!route.reason.empty()) {
+        state_.log(log_warning, "--spec-reduced device does not run, host does: " + route.reason);
+    }
+    facts_.reduced_path = std::move(route.path);
+    facts_.reduced_reason = std::move(route.reason);
 }
 
 std::unique_ptr<Drafter> DrafterSet::make(const std::string& name, RollbackRoute route, std::string& reason) {

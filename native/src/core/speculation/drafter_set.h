@@ -30,6 +30,7 @@ class DrafterSet {
     void drop_unusable();
 
   private:
+    void tell_route();
     std::unique_ptr<Drafter> make(const std::string& name, RollbackRoute route, std::string& reason);
     std::unique_ptr<Drafter> make_draft_model(std::string& reason);
     void drop(const std::string& name, const std::string& reason);

@@ -4,6 +4,14 @@
 
 namespace paddock {
 
+namespace {
+
+void end_at_media(std::vector<Token>& tokens) {
+    tokens.erase(std::ranges::find_if(tokens, [](Token token) { return token < 0; }), tokens.end());
+}
+
+}  // namespace
+
 std::vector<Draft> NgramDrafter::draft(std::span<const DraftRequest> requests) {
     std::vector<Draft> drafts(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -14,9 +22,13 @@ std::vector<Draft> NgramDrafter::draft(std::span<const DraftRequest> requests) {
         }
         propose(requests[i], draft.tokens);
         draft.cut(requests[i].limit);
-        const auto media =
-            std::find_if(draft.tokens.begin(), draft.tokens.end(), [](Token t) { return t < 0; });
-        draft.tokens.erase(media, draft.tokens.end());
+        end_at_media(draft.tokens);
+        if (requests[i].n_ranks > 1 && !draft.empty()) {
+            draft.side_chains = others(requests[i]);
+            for (SideChain& chain : draft.side_chains) {
+                end_at_media(chain.tokens);
+            }
+        }
     }
     return drafts;
 }

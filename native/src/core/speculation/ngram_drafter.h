@@ -13,12 +13,14 @@ namespace paddock {
 class NgramDrafter : public Drafter {
   public:
     /// No draft is longer than its request's limit or holds a negative token: those stand for media, and end
-    /// it.
+    /// it, or its side chain.
     std::vector<Draft> draft(std::span<const DraftRequest> requests) final;
 
   protected:
     /// Fills `tokens`, which is empty. The limit of the request is at least 1; more than it wants is cut off.
     virtual void propose(const DraftRequest& request, std::vector<Token>& tokens) = 0;
+    /// What else followed the pending token, after `propose` found something.
+    virtual std::vector<SideChain> others(const DraftRequest& /*request*/) const { return {}; }
 };
 
 /// How many leading tokens of `known` are those of `tokens`. A list changes at its end only, except by

@@ -119,6 +119,25 @@ std::optional<NgramChoice> CountedFollowers::choose(std::int32_t key) const {
         .start = value.start, .length = draft_length(lengths_.m, value.n_accepted), .value = best};
 }
 
+std::vector<NgramChoice> CountedFollowers::others(std::int32_t key, std::int32_t chosen) const {
+    const Key& found = keys_[static_cast<std::size_t>(key)];
+    double sum = 0.0;
+    for (std::int32_t i = 0; i < found.n_values; ++i) {
+        sum += found.values[static_cast<std::size_t>(i)].count;
+    }
+    std::vector<NgramChoice> choices;
+    for (std::int32_t i = 0; i < found.n_values; ++i) {
+        const Value& value = found.values[static_cast<std::size_t>(i)];
+        if (i != chosen) {
+            choices.push_back({.start = value.start,
+                               .length = draft_length(lengths_.m, value.n_accepted),
+                               .value = i,
+                               .share = value.count / sum});
+        }
+    }
+    return choices;
+}
+
 void CountedFollowers::accepted(std::int32_t key, std::int32_t value, std::int32_t n_accepted) {
     keys_[static_cast<std::size_t>(key)].values[static_cast<std::size_t>(value)].n_accepted = n_accepted;
 }

@@ -20,6 +20,8 @@ struct NgramChoice {
     std::int32_t start = 0;
     std::int32_t length = 0;
     std::int32_t value = 0;
+    /// Of the key's occurrences that are counted, those with this value.
+    double share = 1.0;
 };
 
 /// Of each key the newest occurrence.
@@ -56,6 +58,8 @@ class CountedFollowers {
     void add(std::span<const Token> text, std::int32_t key, std::int32_t position);
     void remove_last(std::int32_t key);
     std::optional<NgramChoice> choose(std::int32_t key) const;
+    /// The key's values but for one, which `choose` gave.
+    std::vector<NgramChoice> others(std::int32_t key, std::int32_t chosen) const;
     void accepted(std::int32_t key, std::int32_t value, std::int32_t n_accepted);
 
   private:

@@ -1,5 +1,7 @@
 #include "core/speculation/ngram_map.h"
 
+#include <cmath>
+
 namespace paddock {
 
 template <class Followers>
@@ -49,6 +51,23 @@ void NgramMap<Followers>::propose(const DraftRequest& request, std::vector<Token
         tokens.assign(first, first + choice->length);
         slot.last = Drafted{.key = key, .value = choice->value};
     }
+}
+
+template <class Followers>
+std::vector<SideChain> NgramMap<Followers>::others(const DraftRequest& request) const {
+    std::vector<SideChain> chains;
+    if constexpr (requires(Followers followers) { followers.others(0, 0); }) {
+        const Slot& slot = slots_[static_cast<std::size_t>(request.slot)];
+        if (slot.last) {
+            for (const NgramChoice& choice : slot.followers.others(slot.last->key, slot.last->value)) {
+                const auto first = slot.text.begin() + choice.start;
+                chains.push_back({.hang_depth = 0,
+                                  .tokens = {first, first + choice.length},
+                                  .score = std::log(choice.share)});
+            }
+        }
+    }
+    return chains;
 }
 
 template <class Followers>

@@ -30,6 +30,7 @@ class NgramMap final : public NgramDrafter {
 
   protected:
     void propose(const DraftRequest& request, std::vector<Token>& tokens) override;
+    std::vector<SideChain> others(const DraftRequest& request) const override;
 
   private:
     struct Drafted {

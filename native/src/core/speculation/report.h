@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "core/speculation/draft_type.h"
 
 namespace paddock {
 
@@ -22,6 +25,23 @@ struct RollbackCounts {
     std::int64_t snapshot = 0;
     std::int64_t redecode = 0;
     std::int64_t refill = 0;
+};
+
+/// What drafts of one type came to; the last two in tokens.
+struct DraftTypeCounts {
+    DraftType type = DraftType::draft_simple;
+    std::int64_t drafts = 0;
+    std::int64_t drafted = 0;
+    std::int64_t accepted = 0;
+};
+
+/// How the latest draft was judged: by the `k` best tokens of its rows, or why not (11 §11).
+struct ReducedReport {
+    std::string path = "off";  // off host
+    std::string reason;
+    /// Of a draft whose request allows it: eligible, coverage, or what the rows lacked.
+    std::string view_reason;
+    std::int32_t k = 1;
 };
 
 struct SpeculationReport {
@@ -43,11 +63,17 @@ struct SpeculationReport {
     std::int64_t drafts = 0;
     std::int64_t drafted = 0;
     std::int64_t accepted = 0;
+    /// In the order of their first drafts.
+    std::vector<DraftTypeCounts> by_type;
     /// Drafts that covered the position, and of those the ones accepted there.
     std::vector<std::int64_t> drafted_by_position;
     std::vector<std::int64_t> accepted_by_position;
     std::string verify_mode;  // exact rejection match-first
     VerifyCounts verify_counts;
+    ReducedReport reduced;
+    /// Drafts with side chains, and why the last one had none; empty: it had, or none were asked for.
+    std::int64_t tree_drafts = 0;
+    std::string tree_reason;
     RollbackCounts rollbacks;
     bool suppressed = false;
 };
@@ -70,6 +96,9 @@ struct SpeculationTotals {
     std::vector<std::int64_t> drafted_by_position;
     std::vector<std::int64_t> accepted_by_position;
     VerifyCounts verify_counts;
+    /// Verifications by the reason for or against reduced ones.
+    std::map<std::string, std::int64_t> reduced;
+    std::int64_t tree_drafts = 0;
     RollbackCounts rollbacks;
     /// In the order draft, verify, accept, other.
     std::array<double, 4> phase_ms{};
@@ -93,6 +122,13 @@ struct SpeculationFacts {
     std::vector<DroppedType> dropped;
     /// Of 11 §3.4; empty when every type that was asked for runs.
     std::string fallback_reason;
+    /// Where the best tokens of a row are found, and why it is not the device if that was asked for (11
+    /// §11.4).
+    std::string reduced_path = "off";
+    std::string reduced_reason;
+    /// Drafts may have side chains, or why none has (11 §12.2).
+    bool has_trees = false;
+    std::string tree_reason;
 };
 
 }  // namespace paddock

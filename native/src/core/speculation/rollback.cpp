@@ -39,63 +39,65 @@ bool decode_again(DecodeState& state, Slot& slot) {
     return code == 0;
 }
 
+}  // namespace
+
+RollbackRoute rollback_route(const ContextFacts& facts) {
+    switch (facts.removal) {
+        case Removal::partial: return RollbackRoute::trim;
+        case Removal::recurrent: return RollbackRoute::snapshot;
+        case Removal::full: return RollbackRoute::redecode;
+        case Removal::none: break;
+    }
+    return RollbackRoute::none;
+}
+
+bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_drafted) {
+    SlotRequest& request = *slot.request;
+    request.saved_state.clear();
+    const bool is_in_reach = route == RollbackRoute::snapshot && n_drafted <= state.facts().n_rs_seq;
+    if (route == RollbackRoute::trim || is_in_reach) {
+        return true;
+    }
+    request.saved_state = state.context().read_state(slot.id, true);
+    request.n_saved_tokens = slot.n_tokens();
+    return !request.saved_state.empty();
+}
+
 /// A request is never lost to drafting: one that had to refill drafts no more.
-void give_up(DecodeState& state, Slot& slot, bool goes_on) {
+void give_up_memory(DecodeState& state, Slot& slot) {
     ++slot.request->speculation.rollbacks.refill;
     slot.request->speculation.types.clear();
     slot.request->speculation.fallback_reason = "no-rollback";
     ++state.metrics.totals.speculation.rollbacks.refill;
-    if (goes_on) {
+    if (!slot.request->has_ended()) {
         start_refill(state, slot);
     } else {
         state.clear(slot);
     }
 }
 
-}  // namespace
-
-RollbackRoute rollback_route(const ContextFacts& facts) {
-    switch (facts.removal) {
-        case Removal::partial: return RollbackRoute::trim;
-        case Removal::full: return RollbackRoute::redecode;
-        case Removal::recurrent:
-        case Removal::none: break;
-    }
-    return RollbackRoute::none;
-}
-
-bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route) {
-    if (route != RollbackRoute::redecode) {
-        return true;
-    }
-    SlotRequest& request = *slot.request;
-    request.saved_state = state.context().read_state(slot.id, true);
-    request.n_saved_tokens = slot.n_tokens();
-    return !request.saved_state.empty();
-}
-
 void roll_back(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_in_memory) {
     RollbackCounts& own = slot.request->speculation.rollbacks;
     RollbackCounts& all = state.metrics.totals.speculation.rollbacks;
-    const bool goes_on = !slot.request->has_ended();
     if (slot.n_tokens() == n_in_memory) {
         ++own.none;
         ++all.none;
-    } else if (route == RollbackRoute::redecode) {
+    } else if (!slot.request->saved_state.empty()) {
         if (!decode_again(state, slot)) {
-            give_up(state, slot, goes_on);
+            give_up_memory(state, slot);
             return;
         }
         ++own.redecode;
         ++all.redecode;
     } else {
+        const bool is_trim = route == RollbackRoute::trim;
         if (!state.context().remove(slot.id, slot.n_tokens(), end_position) ||
-            !has_history(state.context(), slot)) {
-            give_up(state, slot, goes_on);
+            (is_trim && !has_history(state.context(), slot))) {
+            give_up_memory(state, slot);
             return;
         }
-        ++own.trim;
-        ++all.trim;
+        ++(is_trim ? own.trim : own.snapshot);
+        ++(is_trim ? all.trim : all.snapshot);
     }
 }
 

@@ -13,6 +13,8 @@ namespace paddock {
 enum class RollbackRoute {
     /// Single positions can be removed.
     trim,
+    /// The running state has copies of its last steps. A draft that is longer goes back by `redecode`.
+    snapshot,
     /// The running state is saved before the rows of a draft, and what stands is decoded again.
     redecode,
     /// Neither: nothing is drafted.
@@ -21,8 +23,13 @@ enum class RollbackRoute {
 
 RollbackRoute rollback_route(const ContextFacts& facts);
 
-/// Before the rows of a draft are built. False: the state could not be saved, and nothing may be drafted.
-bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route);
+/// Before the rows of a draft of `n_drafted` tokens are built. False: the state could not be saved, and
+/// nothing may be drafted.
+bool save_for_rollback(DecodeState& state, Slot& slot, RollbackRoute route, std::int32_t n_drafted);
+
+/// What memory holds of the slot can't become what its list says: it refills, or forgets what it holds if its
+/// request has ended.
+void give_up_memory(DecodeState& state, Slot& slot);
 
 /// The list of the slot is right and memory holds `n_in_memory` tokens, at least as many. Afterwards both
 /// agree, or the slot refills; a slot whose request has ended and whose memory can't go back forgets it.

@@ -13,10 +13,18 @@ namespace paddock {
 namespace {
 
 constexpr auto verify_modes = std::to_array<std::string_view>({"exact", "rejection", "match-first"});
+constexpr auto reduced_paths = std::to_array<std::string_view>({"auto", "off", "host", "device"});
+constexpr auto reduced_drafters = std::to_array<std::string_view>({"all", "block"});
 constexpr auto guard_modes = std::to_array<std::string_view>({"off", "stop", "force-close"});
 constexpr std::int32_t max_baseline_interval = 4096;
+constexpr std::int32_t max_branch_budget = 64;
+/// As many as a drafter ranks (11 §5.5).
+constexpr std::int32_t max_topk = 10;
+constexpr std::int32_t max_branch_seqs = 32;
 /// Tokens of a pattern or of a draft, as llama-server has them.
 constexpr std::int32_t max_ngram = 1024;
+/// Copies of a running state that are made unasked; each is as large as the state of a slot.
+constexpr std::int32_t max_snapshots_unasked = 8;
 /// Repetitions of the longest period that a window has to have room for.
 constexpr std::int32_t periods_in_window = 3;
 
@@ -88,15 +96,42 @@ std::int32_t longest_draft(const SpeculationParams& params) {
     return longest;
 }
 
+std::int32_t wanted_snapshots(const SpeculationParams& params) {
+    if (params.rs_snapshots >= 0) {
+        return params.types.empty() ? 0 : params.rs_snapshots;
+    }
+    const bool drafts_by_model = std::ranges::any_of(params.types, [](const std::string& name) {
+        const std::optional<DraftType> type = draft_type_of(name);
+        return type.has_value() && is_model_drafter(*type);
+    });
+    return drafts_by_model ? std::min(params.n_max, max_snapshots_unasked) : 0;
+}
+
+bool makes_side_chains(const SpeculationParams& params) {
+    return std::ranges::any_of(params.types, [](const std::string& name) {
+        const std::optional<DraftType> type = draft_type_of(name);
+        return type == DraftType::draft_simple || type == DraftType::ngram_map_k4v;
+    });
+}
+
 std::vector<std::string> problems_of(const SpeculationParams& params) {
     Checks checks;
     checks.range("--spec-draft-n-max", params.n_max, 1, max_depth);
     checks.range("--spec-draft-n-min", params.n_min, 0, params.n_max);
     checks.range("--spec-draft-p-min", params.p_min, 0.0F, 1.0F);
+    checks.range("--spec-branch-budget", params.branch_budget, 0, max_branch_budget);
+    checks.range("--spec-draft-topk", params.topk, 1, max_topk);
+    checks.range("--spec-branch-seqs", params.branch_seqs, 1, max_branch_seqs);
+    checks.range("--spec-draft-p-split", params.p_split, 0.0F, 1.0F);
     checks.expect(std::isfinite(params.draft_temperature),
                   "--spec-draft-temp is " + text_of(params.draft_temperature) +
                       "; it has to be 'auto', or a finite number, at least 0");
     checks.word("--spec-verify", params.verify, verify_modes);
+    checks.expect(params.rs_snapshots <= max_depth,
+                  "--spec-rs-snapshots is " + std::to_string(params.rs_snapshots) +
+                      "; it has to be 'auto', or from 0 to " + std::to_string(max_depth));
+    checks.word("--spec-reduced", params.reduced, reduced_paths);
+    checks.word("--spec-reduced-drafters", params.reduced_drafters, reduced_drafters);
     check_ngram(checks, "--spec-ngram-simple", params.simple);
     check_ngram(checks, "--spec-ngram-map-k", params.map_k);
     check_ngram(checks, "--spec-ngram-map-k4v", params.map_k4v);

@@ -63,11 +63,22 @@ struct SpeculationParams {
     std::int32_t n_max = 3;
     std::int32_t n_min = 0;
     float p_min = 0.0F;
+    /// Tokens of side chains for each draft, 0: drafts have none; tokens of a position that are looked at for
+    /// them, sequences that all slots share for them, and least probability (11 §12).
+    std::int32_t branch_budget = 0;
+    std::int32_t topk = 1;
+    std::int32_t branch_seqs = 8;
+    float p_split = 0.10F;
     /// Temperature of the drafter; negative: the request's in mode `rejection`, else 0 (11 §5.5).
     float draft_temperature = -1.0F;
-    std::string verify = "rejection";  // exact rejection match-first
+    std::string verify = "rejection";      // exact rejection match-first
+    std::string reduced = "auto";          // auto off host device
+    std::string reduced_drafters = "all";  // all block
     /// Whether an active grammar suspends drafting (10 §23.6).
     bool grammar_blocks = false;
+    /// Tokens that a running state can step back by itself (11 §13.4); negative: as many as models draft, at
+    /// most 8.
+    std::int32_t rs_snapshots = -1;
     /// A type that can't run fails the load (11 §3.5).
     bool strict = false;
     NgramLengths simple;
@@ -102,6 +113,12 @@ struct LoopGuardParams {
 
 /// Tokens of the longest draft that the types which were asked for can make; 0: none does.
 std::int32_t longest_draft(const SpeculationParams& params);
+
+/// Copies of a running state to ask a context for, each of them one token older than the one before; 0: none
+/// (11 §13.4).
+std::int32_t wanted_snapshots(const SpeculationParams& params);
+/// Whether a type that was asked for can say what else might come.
+bool makes_side_chains(const SpeculationParams& params);
 
 /// Every violation of 11 §18, and of 11 §19.2, in words that name flag, value and range; empty when all is
 /// well.

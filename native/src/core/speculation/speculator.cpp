@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <exception>
-#include <iterator>
 #include <utility>
 
 #include "core/speculation/draft_counts.h"
 #include "core/speculation/draft_limit.h"
+#include "core/speculation/draft_log.h"
+#include "core/speculation/draft_setting.h"
+#include "core/speculation/tree_verification.h"
 #include "core/token_step.h"
 
 namespace paddock {
 
 namespace {
-
 /// Bits of a random start that a number in [0, 1) gives.
 constexpr double seed_range = 9007199254740992.0;
 
@@ -33,7 +34,9 @@ Speculator::Speculator(DecodeState& state)
     : state_(state),
       route_(rollback_route(state.facts())),
       drafters_(state, route_),
+      trees_(state, drafters_.facts().tree_reason),
       asked_mode_(verify_mode_of(state.params.speculation.verify)),
+      reduced_(state.params.speculation, facts().reduced_path),
       control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
                [&state](const std::string& line) { state.log(log_debug, line); }),
       totals_before_(state.metrics.totals.speculation),
@@ -41,6 +44,7 @@ Speculator::Speculator(DecodeState& state)
     for (Slot& slot : state_.slots) {
         slot.last_view.speculation.types = facts().types;
         slot.last_view.speculation.fallback_reason = facts().fallback_reason;
+        slot.last_view.speculation.reduced = reduced_.at_start();
     }
 }
 
@@ -49,7 +53,9 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     draft_us_ = accept_us_ = 0;
     n_drafting_ = deepest_ = 0;
     n_memory_tokens_ = 0;
+    n_generating_ = 0;
     is_probe_ = false;
+    trees_.start_cycle();
     std::vector<Slot*> open;
     std::vector<SequenceId> generating;
     for (Slot* slot : members) {
@@ -70,16 +76,16 @@ void Speculator::draft(const std::vector<Slot*>& members) {
     if (drafters_.empty() || generating.empty()) {
         return;
     }
+    n_generating_ = static_cast<std::int32_t>(generating.size());
     control_.start_cycle(generating, n_memory_tokens_);
     is_probe_ = control_.is_baseline_probe();
     for (Slot* slot : open) {
         slot->request->speculation.idle_reason = is_probe_ ? idle::baseline_probe : idle::baseline;
     }
     if (!is_probe_) {
-        const auto n_generating = static_cast<std::int32_t>(generating.size());
         for (DrafterSet::Member& runner : drafters_.members()) {
             if (!open.empty()) {
-                ask(runner, open, n_generating);
+                ask(runner, open);
             }
         }
         drafters_.drop_unusable();
@@ -108,18 +114,19 @@ void Speculator::prepare(Slot& slot) {
     SlotRequest& request = *slot.request;
     SpeculationReport& report = request.speculation;
     report.fallback_reason = facts().fallback_reason;
-    if (known.lora_key != slot.record.lora_key) {
+    report.reduced = reduced_.at_start();
+    report.tree_reason = trees_.reason();
+    const bool is_stale = std::exchange(slot.is_drafting_stale, false);
+    if (is_stale || known.lora_key != slot.record.lora_key) {
         control_.reset(slot.id);
         known.lora_key = slot.record.lora_key;
     }
-    // 10 §6.5: what was learnt of another text says nothing about this one.
-    const bool keeps = 2 * slot.n_prompt_cached >= static_cast<std::int32_t>(request.task.tokens.size());
     for (const DrafterSet::Member& runner : drafters_.members()) {
         if (!is_wanted(request.params->speculation, runner)) {
             continue;
         }
         report.types.push_back(runner.name);
-        control_.begin(slot.id, runner.drafter->type(), setting_of(slot, runner), keeps);
+        control_.begin(slot.id, runner.drafter->type(), setting_of(slot, runner), request.continues_text);
     }
     const auto& asked = request.params->speculation.type;
     if (report.types.empty() && asked.has_value()) {
@@ -136,17 +143,7 @@ bool Speculator::is_wanted(const SpeculationRequest& request, const DrafterSet::
 }
 
 DepthSetting Speculator::setting_of(const Slot& slot, const DrafterSet::Member& runner) const {
-    const SpeculationParams& server = state_.params.speculation;
-    const SpeculationRequest& wanted = slot.request->params->speculation;
-    const bool is_model = is_model_drafter(runner.drafter->type());
-    return {.base = is_model ? std::min(wanted.n_max.value_or(server.n_max), runner.drafter->own_max())
-                             : runner.drafter->own_max(),
-            .n_min = is_model ? wanted.n_min.value_or(server.n_min) : runner.drafter->own_min(),
-            .p_min = is_model ? wanted.p_min.value_or(server.p_min) : 0.0F,
-            .temperature = slot.request->params->sampling.temperature,
-            .mode = std::string(name_of(asked_mode_)),
-            .adaptive = wanted.adaptive.value_or(server.depth.adaptive),
-            .controller = wanted.controller.value_or(server.depth.controller)};
+    return draft_setting(*slot.request, *runner.drafter, state_.params.speculation, asked_mode_);
 }
 
 /// Why the slot can't draft in this cycle, or nothing.
@@ -165,7 +162,7 @@ const char* Speculator::obstacle(Slot& slot) {
     return "";
 }
 
-std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min,
+std::int32_t Speculator::room_for(const Slot& slot, DraftType type, std::int32_t cap, std::int32_t n_min,
                                   std::int32_t n_reserved, std::int32_t n_others) const {
     const SlotRequest& request = *slot.request;
     const ContextFacts& facts = state_.facts();
@@ -177,6 +174,10 @@ std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32
                    .n_rs_seq = std::nullopt,
                    .batch_rows_left = facts.n_batch - n_reserved,
                    .n_unplaced = n_others};
+    // Those from the text are longer than copies of a state are many, and go back by decoding again.
+    if (route_ == RollbackRoute::snapshot && is_model_drafter(type)) {
+        room.n_rs_seq = facts.n_rs_seq;
+    }
     if (request.limit >= 0 && request.output.has_value()) {
         room.remaining = request.limit - request.output->n_decoded();
     }
@@ -184,7 +185,7 @@ std::int32_t Speculator::room_for(const Slot& slot, std::int32_t cap, std::int32
 }
 
 /// One drafter, for all slots that have no draft yet (11 §3.3).
-void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating) {
+void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
     std::vector<DraftRequest> requests;
     std::vector<Slot*> asked;
     std::int32_t n_reserved = 0;
@@ -194,8 +195,9 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
         }
         const DepthSetting setting = setting_of(*slot, runner);
         const std::int32_t cap = control_.cap(slot->id, runner.drafter->type(), true);
-        const std::int32_t n_others = n_generating - static_cast<std::int32_t>(asked.size()) - 1;
-        const std::int32_t limit = room_for(*slot, cap, setting.n_min, n_reserved, n_others);
+        const std::int32_t n_others = n_generating_ - static_cast<std::int32_t>(asked.size()) - 1;
+        const std::int32_t limit =
+            room_for(*slot, runner.drafter->type(), cap, setting.n_min, n_reserved, n_others);
         if (limit <= 0) {
             if (cap > 0) {
                 slot->request->speculation.idle_reason = idle::no_room;
@@ -203,43 +205,50 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::
             continue;
         }
         n_reserved += limit + 1;
-        requests.push_back(request_of(*slot, setting, limit));
+        requests.push_back(trees_.asking(request_of(*slot, setting, limit)));
         asked.push_back(slot);
     }
     if (requests.empty()) {
         return;
     }
     std::vector<Draft> drafts = runner.drafter->draft(requests);
+    const auto n_asked = static_cast<std::int32_t>(asked.size());
+    TreeShare share{.n_rows = state_.facts().n_batch - n_reserved - (n_generating_ - n_asked),
+                    .n_slots = n_asked};
     for (std::size_t i = 0; i < asked.size() && i < drafts.size(); ++i) {
         if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
+            trees_.grow(*asked[i], requests[i], setting_of(*asked[i], runner).base, share);
             std::erase(open, asked[i]);
         }
+        --share.n_slots;
     }
 }
 
 DraftRequest Speculator::request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const {
     SlotRequest& request = *slot.request;
-    const float wanted = state_.params.speculation.draft_temperature;
-    const bool draws = asked_mode_ != VerifyMode::exact && request.sampler->has_distribution();
-    const float temperature = wanted >= 0.0F ? wanted : draws ? setting.temperature : 0.0F;
     return {.slot = slot.id,
             .tokens = slot.record.tokens,
             .pending = request.pending,
             .limit = limit,
             .n_min = setting.n_min,
             .p_min = setting.p_min,
-            .temperature = draws ? temperature : 0.0F,
+            .temperature = setting.temperature,
             .seed = static_cast<std::uint64_t>(request.sampler->draw() * seed_range)};
 }
 
 bool Speculator::take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked) {
     SpeculationReport& report = slot.request->speculation;
-    draft.cut(asked.limit);
+    if (draft.size() > asked.limit) {
+        state_.log(log_debug, "slot " + std::to_string(slot.id) + ": a draft of " + runner.name +
+                                  " is cut from " + std::to_string(draft.size()) + " to " +
+                                  std::to_string(asked.limit) + " tokens");
+        draft.cut(asked.limit);
+    }
     if (draft.empty() || draft.size() < asked.n_min) {
         report.idle_reason = draft.empty() ? idle::empty_draft : idle::below_n_min;
         return false;
     }
-    if (!save_for_rollback(state_, slot, route_)) {
+    if (!save_for_rollback(state_, slot, route_, draft.size())) {
         report.idle_reason = idle::off;
         return false;
     }
@@ -257,15 +266,19 @@ void Speculator::verify(Slot& slot) {
     SlotRequest& request = *slot.request;
     const Draft draft = std::exchange(request.draft, {});
     const std::vector<std::int32_t> rows = std::exchange(request.verify_rows, {});
-    unsettled_.push_back({.slot = slot.id, .task = request.task.id, .n_in_memory = slot.n_tokens()});
+    unsettled_.push_back({.slot = slot.id,
+                          .task = request.task.id,
+                          .n_in_memory = slot.n_tokens() + draft.n_verified() - draft.size()});
     // The list is that of plain decoding at each token, so that whoever looks at it need not know of drafts.
     slot.record.tokens.resize(slot.record.tokens.size() - draft.tokens.size());
+    const Position root = slot.n_tokens() - 1;
     bool is_first = true;
     const VerifyInput input{
         .draft = draft,
         .mode = mode_for(asked_mode_, draft, *request.sampler),
         .temperature = request.params->sampling.temperature,
         .grammar_blocks = state_.params.speculation.grammar_blocks,
+        .whole_rows = request.takes_whole_rows,
         .logits =
             [&](std::int32_t row) { return state_.context().logits(rows[static_cast<std::size_t>(row)]); },
         .emit =
@@ -276,7 +289,9 @@ void Speculator::verify(Slot& slot) {
                 return emit_token(state_, slot, token, logits);
             }};
     try {
-        count(slot, draft, input.mode, paddock::verify(*request.sampler, input));
+        const Verified verified = verify_draft(*request.sampler, input);
+        unsettled_.back().kept_branch = TreeDrafting::kept_branch(draft, verified, root);
+        count(slot, draft, input.mode, verified);
     } catch (const std::exception& problem) {
         unsettled_.pop_back();
         fail_choice(state_, slot, problem);
@@ -292,7 +307,11 @@ void Speculator::settle() {
         if (slot.request == nullptr || slot.request->task.id != one.task) {
             continue;
         }
-        roll_back(state_, slot, route_, one.n_in_memory);
+        if (trees_.take_over(slot, one.kept_branch)) {
+            roll_back(state_, slot, route_, one.n_in_memory);
+        } else {
+            give_up_memory(state_, slot);
+        }
         if (slot.request == nullptr) {
             continue;
         }
@@ -303,76 +322,8 @@ void Speculator::settle() {
             finish(state_, slot);
         }
     }
+    trees_.withdraw();
     accept_us_ += now_us() - begun;
-}
-
-void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified) {
-    slot.request->speculation.verify_mode = name_of(mode);
-    count_draft(slot.request->speculation, draft, verified);
-    count_draft(state_.metrics.totals.speculation, draft, verified);
-    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_accepted, verified.n_examined,
-                         verified.n_covered);
-    for (DrafterSet::Member& runner : drafters_.members()) {
-        runner.drafter->accepted(slot.id, draft.size(), verified.n_accepted,
-                                 runner.drafter->type() == draft.type);
-    }
-}
-
-/// What the controller knows now (11 §21.1).
-void Speculator::describe(Slot& slot) {
-    SpeculationReport& report = slot.request->speculation;
-    const auto runner = std::ranges::find_if(drafters_.members(), [&](const DrafterSet::Member& candidate) {
-        return report.active_type == "none" ? is_wanted(slot.request->params->speculation, candidate)
-                                            : candidate.name == report.active_type;
-    });
-    if (runner == drafters_.members().end() || report.types.empty()) {
-        return;
-    }
-    const DepthSetting setting = setting_of(slot, *runner);
-    const DepthControl::View view = control_.view(slot.id, runner->drafter->type());
-    report.adaptive = setting.adaptive;
-    report.controller = setting.controller;
-    report.depth = view.depth;
-    report.depth_base = view.base;
-    report.depth_state = view.state;
-    report.fringe = view.fringe;
-    report.score = view.score;
-    report.gain = view.gain;
-}
-
-void Speculator::end_cycle(const CycleWork& work) {
-    if (drafters_.empty()) {
-        return;
-    }
-    SpeculationTotals& totals = state_.metrics.totals.speculation;
-    const double draft_ms = to_ms(draft_us_);
-    const double decode_ms = to_ms(work.decode_us);
-    const double accept_ms = to_ms(accept_us_);
-    const double total_ms = to_ms(work.total_us);
-    totals.phase_ms[0] += draft_ms;
-    totals.phase_ms[1] += decode_ms;
-    totals.phase_ms[2] += accept_ms;
-    totals.phase_ms[3] += std::max(0.0, total_ms - draft_ms - decode_ms - accept_ms);
-    control_.end_cycle({.is_pure = work.is_pure,
-                        .rows = work.n_rows,
-                        .model_ms = total_ms - draft_ms,
-                        .draft_ms = draft_ms,
-                        .n_drafting = n_drafting_,
-                        .deepest = deepest_,
-                        .type = cycle_type_,
-                        .n_memory_tokens = n_memory_tokens_});
-    for (std::size_t controller = 0; controller < totals.controller_changes.size(); ++controller) {
-        for (std::size_t kind = 0; kind < totals.controller_changes[controller].size(); ++kind) {
-            totals.controller_changes[controller][kind] =
-                totals_before_.controller_changes[controller][kind] + control_.changes()[controller][kind];
-        }
-    }
-    totals.baseline_probes = totals_before_.baseline_probes + control_.n_baseline_probes();
-    for (Slot& slot : state_.slots) {
-        if (slot.state == SlotState::generating && slot.request != nullptr) {
-            describe(slot);
-        }
-    }
 }
 
 }  // namespace paddock

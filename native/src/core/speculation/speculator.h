@@ -3,14 +3,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/decode_state.h"
 #include "core/speculation/depth_control.h"
 #include "core/speculation/drafter_set.h"
+#include "core/speculation/reduced_verification.h"
 #include "core/speculation/report.h"
 #include "core/speculation/rollback.h"
+#include "core/speculation/tree_drafting.h"
 #include "core/speculation/verification.h"
 
 namespace paddock {
@@ -30,11 +33,14 @@ class Speculator {
     explicit Speculator(DecodeState& state);
 
     const SpeculationFacts& facts() const { return drafters_.facts(); }
+    TreeDrafting& trees() { return trees_; }
 
     /// Leaves a draft, or none, with each generating slot of `members`.
     void draft(const std::vector<Slot*>& members);
     /// False in a cycle that measures how fast the model is without drafts (11 §17.5).
     bool wants_prompts() const { return !is_probe_; }
+    /// Decides how the drafts of a window of `n_rows` are judged; before the first `verify` of it.
+    void open_window(std::int32_t n_rows) { reduced_.open_window(state_, asked_mode_, n_rows); }
     /// Takes the rows of a slot's draft, `slot.request->verify_rows`. `settle` has to follow.
     void verify(Slot& slot);
     /// Memory of the slots that were verified becomes what their lists say, and requests that have ended are
@@ -55,6 +61,7 @@ class Speculator {
         SequenceId slot = 0;
         TaskId task = -1;
         std::int32_t n_in_memory = 0;
+        std::optional<BranchRange> kept_branch = std::nullopt;
     };
 
     void meet(Slot& slot);
@@ -62,9 +69,9 @@ class Speculator {
     bool is_wanted(const SpeculationRequest& request, const DrafterSet::Member& runner) const;
     DepthSetting setting_of(const Slot& slot, const DrafterSet::Member& runner) const;
     const char* obstacle(Slot& slot);
-    std::int32_t room_for(const Slot& slot, std::int32_t cap, std::int32_t n_min, std::int32_t n_reserved,
-                          std::int32_t n_others) const;
-    void ask(DrafterSet::Member& runner, std::vector<Slot*>& open, std::int32_t n_generating);
+    std::int32_t room_for(const Slot& slot, DraftType type, std::int32_t cap, std::int32_t n_min,
+                          std::int32_t n_reserved, std::int32_t n_others) const;
+    void ask(DrafterSet::Member& runner, std::vector<Slot*>& open);
     DraftRequest request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const;
     bool take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked);
     void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);
@@ -73,7 +80,9 @@ class Speculator {
     DecodeState& state_;
     RollbackRoute route_;
     DrafterSet drafters_;
+    TreeDrafting trees_;
     VerifyMode asked_mode_;
+    ReducedVerification reduced_;
     DepthControl control_;
     /// Counts outlive sleep, a controller does not.
     SpeculationTotals totals_before_;
@@ -82,6 +91,7 @@ class Speculator {
     // Of the cycle.
     std::vector<Unsettled> unsettled_;
     bool is_probe_ = false;
+    std::int32_t n_generating_ = 0;
     Micros draft_us_ = 0;
     Micros accept_us_ = 0;
     std::int32_t n_drafting_ = 0;

@@ -82,6 +82,7 @@ class Walk {
     Walk(Sampler& sampler, const VerifyInput& input) : sampler_(sampler), input_(input) {}
 
     Verified run() {
+        sampler_.use_whole_rows(input_.whole_rows);
         const auto n = input_.draft.tokens.size();
         for (std::size_t i = 0; i < n && !is_over_; ++i) {
             step(i);
@@ -91,7 +92,9 @@ class Walk {
             emit(sampler_.sample(logits), logits);
             ++result_.counts.bonus;
         }
+        sampler_.use_whole_rows(false);
         // What a stop left unread says nothing about the draft.
+        result_.n_main = result_.n_accepted;
         result_.n_covered = was_cut_ ? result_.n_examined : input_.draft.size();
         return result_;
     }

@@ -1,4 +1,7 @@
-"""What numbers of the loop guard must fit each other (11 §19.2). Pure; of command line and requests alike."""
+"""What numbers of the loop guard must fit each other, by their names in requests (11 §19.2). Pure.
+
+Called by the manifest, and by the native server for its command line and its requests.
+"""
 
 from __future__ import annotations
 
