@@ -20,7 +20,7 @@ help:
 	@echo 'make up      serve the models of serve.toml: endpoint and dashboard on http://127.0.0.1:8080'
 	@echo 'make test    every test: real engine, real model, real browser'
 	@echo 'make quick   the tests that need neither engine nor browser'
-	@echo 'make native  the native engine, compiled and installed into .venv'
+	@echo 'make native  the native engine, compiled and installed into .venv (minutes)'
 	@echo 'make lint    format, lint, types, import directions'
 	@echo 'make bench   measurements'
 	@echo 'make setup   install everything for working on the code'
@@ -105,10 +105,13 @@ $(STAMP)engine: $(STAMP)created pyproject.toml constraints.txt
 	@sh tools/ensure_engine.sh $(BIN)/python
 	@touch $@
 
-native: $(STAMP)native
+# The compiled core is nothing without the server in front of it, which the other package brings.
+native: $(STAMP)engine $(STAMP)native
+	@echo 'make: paddock-native-server is in $(BIN); docs/native.md shows a first run'
 
 $(STAMP)native: $(STAMP)created $(NATIVE_CODE) $(NATIVE_BUILD)
 	@command -v c++ >/dev/null || { echo 'make: the native engine takes a C++20 compiler: apt install g++' >&2; exit 1; }
+	@echo 'make: compiling the native engine; that says nothing for 2.5 minutes on two free cores'
 	$(PIP_INSTALL) ./native
 	@touch $@
 

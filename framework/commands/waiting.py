@@ -26,6 +26,7 @@ IDLE_STATES = frozenset({"stopped", "failed", "backoff"})
 COMING_STATES = frozenset({"fetching", "starting"})
 WAITING_STATE = "planning"
 MOST_EVENTS = 1000
+EARLIER = "ready, with the settings before the last edit"
 
 Command = Literal["load", "unload", "reload"]
 
@@ -89,7 +90,9 @@ def judge(
         gone = all(instance["pid"] is None for instance in model["instances"])
         return Outcome(ok=True, model=model, message="stopped") if gone and state == "stopped" else None
     if state == "ready" and not model["replacing"] and (command == "load" or _ready_again(events)):
-        return Outcome(ok=True, model=model, message="ready")
+        # An instance that serves has an error only when a replacement came to nothing.
+        is_earlier = any(instance["last_error"] for instance in model["instances"])
+        return Outcome(ok=True, model=model, message=EARLIER if is_earlier else "ready")
     if _is_stuck(state, verdicts) and waited_s > IDLE_LIMIT_S:
         return Outcome(
             ok=False, model=model, message=verdicts[0]["message"], reason=verdicts[0], stays_queued=True

@@ -225,7 +225,8 @@ def _missing(ref: EngineRef, found: Location | None) -> Reason:
         return Reason(
             "binary_missing",
             f"engine '{ref.name}': the native engine is not installed beside this interpreter.",
-            "Build it with `make native` in a checkout; that takes a C++20 compiler.",
+            "Build it with `make native` in a checkout, or add it to an environment of your own with "
+            "`pip install ./native`; both take a C++20 compiler.",
             "error",
             evidence,
         )

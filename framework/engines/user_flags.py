@@ -15,13 +15,12 @@ from framework.engines.spec_args import (
     SETTING_MARK,
     TYPE_FLAG,
 )
+from framework.values.dashes import DASHES
 from framework.values.engine import Capabilities
 from framework.values.plain_text import brief
 from framework.values.reason import Reason
 
 FLAG = re.compile(r"--[a-z][a-z0-9-]+|-[a-z][a-z0-9-]*", re.IGNORECASE)
-# What is taken for the dashes of a flag, and what editors make of them.
-DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d-]+")
 # In some builds two values stand behind these.
 PAIR_FLAGS = frozenset({"--lora-scaled", "--control-vector-scaled", "--control-vector-layer-range"})
 LONGEST_SHOWN, MOST_LISTED = 60, 20

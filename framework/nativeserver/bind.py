@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 from contextlib import suppress
@@ -12,6 +13,8 @@ from framework.nativeserver.options import ServerOptions
 
 BACKLOG = 1024
 UNIX_SUFFIX = ".sock"
+FIRST_FREE_PORT = 1024
+"""Lower ones are for the system's own services."""
 
 
 class CannotBind(Exception):
@@ -37,7 +40,7 @@ class Listening:
         except OSError as error:
             raise CannotBind(
                 f"couldn't bind HTTP server socket, hostname: {options.host}, port: {options.port}"
-                f" ({error.strerror or error})"
+                f" ({error.strerror or error}){_remedy(error, options)}"
             ) from error
 
     def close(self) -> None:
@@ -61,6 +64,25 @@ def tls_fault(options: ServerOptions) -> str:
             f"cannot use --ssl-cert-file '{options.ssl_cert_file}' with --ssl-key-file"
             f" '{options.ssl_key_file}': {error.strerror or error}; both are PEM, without a password"
         )
+    return ""
+
+
+def _remedy(error: OSError, options: ServerOptions) -> str:
+    """What to do, with who is in the way as far as that can be seen."""
+    is_unix = options.host.endswith(UNIX_SUFFIX)
+    if is_unix:
+        return (
+            "; remove that file, or name another one with --host" if error.errno == errno.EADDRINUSE else ""
+        )
+    if error.errno == errno.EADDRINUSE:
+        from framework.runtime.port_holder import port_holder
+
+        holder = port_holder(options.port) or "another program"
+        return f": {holder} has it; end that, or choose another port with --port"
+    if error.errno == errno.EACCES:
+        return f"; choose a port from {FIRST_FREE_PORT} on with --port"
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return "; name an address of this machine with --host, such as 127.0.0.1"
     return ""
 
 

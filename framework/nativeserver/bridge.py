@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from framework.nativeserver.core import Engine, Result, Task
-from framework.nativeserver.core_speculation import Speculation
+from framework.nativeserver.core_speculation import EMBEDDINGS, Speculation, undrafted
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.partials import Mailbox, lost_tasks
 
@@ -92,10 +92,14 @@ class Submission:
 
 
 class EngineBridge:
-    """One engine on the running event loop; an async context manager."""
+    """One engine on the running event loop; an async context manager.
 
-    def __init__(self, engine: Engine, module: Any) -> None:
+    `withheld` are types of drafting that were asked for where there is nothing to draft.
+    """
+
+    def __init__(self, engine: Engine, module: Any, *, withheld: Sequence[str] = ()) -> None:
         self.engine = engine
+        self._withheld = tuple(withheld)
         self.module = module
         """The extension module: GenerationParams and the like."""
         self._open: dict[int, Submission] = {}
@@ -142,7 +146,13 @@ class EngineBridge:
 
     def speculation(self) -> Speculation:
         """Which drafters run, and which do not. Once the model was loaded."""
-        return self.engine.speculation()
+        told = self.engine.speculation()
+        return undrafted(told, self._withheld) if self._withheld else told
+
+    @property
+    def undrafted_reason(self) -> str:
+        """Why no type that was asked for reached the core; empty when they did."""
+        return EMBEDDINGS if self._withheld else ""
 
     def snapshot(self) -> Any:
         """What readers may see without asking the decode thread."""

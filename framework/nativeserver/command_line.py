@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from framework.nativeserver.environment import read_environment
 from framework.nativeserver.flags.flag import Flag
-from framework.nativeserver.flags.table import BY_SPELLING
+from framework.nativeserver.flags.meant import ask, meant_flag
+from framework.nativeserver.flags.table import ALL, BY_SPELLING
 from framework.nativeserver.flags.values import boolean, shown
 from framework.nativeserver.help_text import flag_help
 from framework.nativeserver.options import ServerOptions
@@ -18,6 +19,8 @@ from framework.nativeserver.settings import Settings, action_of, settle
 from framework.nativeserver.usage_error import UsageError
 
 MISSING_VALUE = "expected value for argument"
+MODEL_SUFFIX = ".gguf"
+ALL_FLAGS = "--help lists the flags"
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str]) -> ServerOptions:
@@ -60,7 +63,19 @@ def _find(token: str) -> tuple[Flag, str, str | None]:
         known = f"--{spelling[2:].replace('_', '-')}" if spelling.startswith("--") else spelling
         if (flag := BY_SPELLING.get(known)) is not None:
             return flag, known, value if mark else None
-    raise UsageError(f"error: invalid argument: {shown(token)[1:-1]}")
+    text = shown(token)[1:-1] if token else shown(token)
+    raise UsageError(f"error: invalid argument: {text}{_hint(token)}")
+
+
+def _hint(token: str) -> str:
+    """What to write instead of a token that is no flag and the value of none."""
+    if meant := meant_flag(token.partition("=")[0], ALL):
+        return ask(meant)
+    if token.startswith("-"):
+        return f"; {ALL_FLAGS}"
+    if token.endswith(MODEL_SUFFIX) or "/" in token:
+        return ask(f"-m {shown(token)[1:-1]}")
+    return f": no flag that takes a value stands before it; {ALL_FLAGS}"
 
 
 def _switch(flag: Flag, spelling: str, value: str | None) -> Reading | None:

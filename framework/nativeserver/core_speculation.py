@@ -6,6 +6,7 @@ Part of nativeserver.core; attribute names equal those of report.h and speculati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -126,6 +127,44 @@ class Speculation(Protocol):
     has_trees: bool
     tree_reason: str
     """Why no draft has side chains; empty: they may."""
+
+
+EMBEDDINGS = "embeddings"
+"""Reason of every type on a server that makes embeddings: it generates nothing that could be drafted."""
+
+
+@dataclass
+class Withheld:
+    """A type that was asked for and that the core was not told of."""
+
+    type: str
+    reason: str
+
+
+@dataclass
+class Undrafted:
+    """Drafting of an engine that was told of no type, although some were asked for."""
+
+    types: Sequence[str]
+    dropped: Sequence[DroppedType]
+    fallback_reason: str
+    reduced_path: str
+    reduced_reason: str
+    has_trees: bool
+    tree_reason: str
+
+
+def undrafted(core: Speculation, asked: Sequence[str]) -> Speculation:
+    """What the core tells, with the types that it was not told of."""
+    return Undrafted(
+        types=(),
+        dropped=[Withheld(kind, EMBEDDINGS) for kind in asked],
+        fallback_reason=EMBEDDINGS,
+        reduced_path=core.reduced_path,
+        reduced_reason=core.reduced_reason,
+        has_trees=core.has_trees,
+        tree_reason=core.tree_reason,
+    )
 
 
 class DepthParams(Protocol):

@@ -34,24 +34,35 @@ def after_default(readings: Sequence[Reading]) -> list[Reading]:
 
 
 def asked_types(targets: Targets, warnings: list[str]) -> tuple[str, ...]:
-    """Types in their order; a draft model alone is one, and embeddings have none."""
+    """Types in their order; a draft model alone is one. Raises UsageError."""
     kinds: tuple[str, ...] = tuple(dict.fromkeys(targets.get(speculation.TYPES_TARGET, ())))
     names_a_model = drafters.MODEL_TARGET in targets or DRAFT_REPOSITORY_TARGET in targets
     if names_a_model and speculation.TYPES_TARGET not in targets:
         kinds = (speculation.OF_A_MODEL,)
-    if kinds and (targets.get("server.embeddings") or targets.get("server.reranking")):
-        warnings.append(f"--spec-type {','.join(kinds)} is off: embeddings are not drafted")
-        return ()
+    if kinds and only_embeds(targets):
+        if targets.get(speculation.STRICT_TARGET):
+            raise UsageError(f"error: --spec-strict: {_undrafted(kinds)}; leave out one of the two")
+        warnings.append(_undrafted(kinds))
+        return kinds
     match = targets.get(f"{drafters.MOD_TARGET}match", drafters.MOD_DEFAULTS["match"])
     if speculation.DEFAULT_TYPE in kinds and match < LEAST_MATCH:
         warnings.append(f"{MATCH_FLAG} {match} is small: below {LEAST_MATCH} most of what it finds is wrong")
     return kinds
 
 
+def only_embeds(targets: Targets) -> bool:
+    """Whether the server generates nothing that could be drafted."""
+    return bool(targets.get("server.embeddings") or targets.get("server.reranking"))
+
+
+def _undrafted(kinds: Sequence[str]) -> str:
+    return f"--spec-type {','.join(kinds)} is off: embeddings are not drafted"
+
+
 def speculation_settings(targets: Targets, kinds: Sequence[str]) -> dict[str, Any]:
     """Attributes of the core's SpeculationParams; those of its parts one level below. Raises UsageError."""
     _check_pairs(targets)
-    settings: dict[str, Any] = {"types": list(kinds)} if kinds else {}
+    settings: dict[str, Any] = {"types": list(kinds)} if kinds and not only_embeds(targets) else {}
     for target, value in targets.items():
         group, _, name = target.partition(".")
         if group == "speculation":

@@ -6,11 +6,13 @@ Called by process and by the parser's errors. Only the version looks at what is 
 from __future__ import annotations
 
 import textwrap
+from importlib.util import find_spec
 
 from framework import __version__
 from framework.nativeserver.flags import without_effect
 from framework.nativeserver.flags.flag import Flag
 from framework.nativeserver.flags.table import SECTIONS
+from framework.nativeserver.missing_core import INSTALL, PACKAGE
 
 COLUMN = 40
 WIDTH = 110
@@ -63,7 +65,10 @@ def _block(title: str, flags: tuple[Flag, ...]) -> str:
 def version_text() -> str:
     """Our version, and the llama.cpp it is built on; in the form `version: X (build N, commit C)`."""
     build = _library_build()
-    library = f"built on llama.cpp b{build}" if build else "built on llama.cpp of an unknown build"
+    if find_spec(PACKAGE) is None:
+        library = f"its compiled core, {PACKAGE}, is not installed; {INSTALL}"
+    else:
+        library = f"built on llama.cpp b{build}" if build else "built on llama.cpp of an unknown build"
     return f"version: {__version__} (build {build or 0}, commit native)\n{library}\n"
 
 

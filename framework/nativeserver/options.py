@@ -72,3 +72,8 @@ class ServerOptions:
     """Types that were asked for, in order, without `none`."""
     verbosity: int = 3
     """As llama-server numbers it: 1 errors, 2 warnings, 3 info, 4 trace, 5 debug."""
+
+    @property
+    def undrafted_types(self) -> tuple[str, ...]:
+        """Those that the core isn't told of: a server of embeddings generates nothing to draft."""
+        return self.speculation_types if self.embeddings or self.reranking else ()

@@ -15,6 +15,9 @@ from typing import Any
 from framework.nativeserver import command_line
 from framework.nativeserver.flags.table import HELP, LIST_DEVICES, VERSION
 from framework.nativeserver.help_text import help_text, version_text
+from framework.nativeserver.load_failed import LoadFailed
+from framework.nativeserver.missing_core import NO_CORE, PACKAGE, with_remedy
+from framework.nativeserver.model_files import check_files
 from framework.nativeserver.settings import Settings
 from framework.nativeserver.usage_error import UsageError
 
@@ -31,7 +34,10 @@ OPEN_TO_PAGES = (
 def load_core() -> Any:
     """The compiled core. Raises ImportError with what to do."""
     # By name: it is built apart, and a checkout without it is complete.
-    return import_module("paddock_native")
+    try:
+        return import_module(PACKAGE)
+    except ImportError as error:
+        raise with_remedy(error) from error
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], *, core: Callable[[], Any] = load_core) -> int:
@@ -57,7 +63,7 @@ def _list_devices(core: Callable[[], Any]) -> int:
     try:
         devices = core().list_devices()
     except ImportError as error:
-        sys.stderr.write(f"error: the compiled core cannot be used: {error}\n")
+        sys.stderr.write(f"error: {NO_CORE}: {error}\n")
         return FAILED
     sys.stdout.write("Available devices:\n")
     for device in devices:
@@ -87,7 +93,11 @@ def _serve(settings: Settings, core: Callable[[], Any]) -> int:
             log.error("%s", fault)
             return FAILED
         try:
+            check_files(options.engine)
             listening = Listening.open(options)
+        except LoadFailed as error:
+            sys.stderr.write(f"{error.last_line}\n")
+            return FAILED
         except CannotBind as error:
             log.error("%s", error)
             log.error("exiting due to HTTP server error")
@@ -101,7 +111,7 @@ def _serve(settings: Settings, core: Callable[[], Any]) -> int:
 def _live(settings: Settings, listening: Any, core: Callable[[], Any]) -> int:
     import uvloop
 
-    from framework.nativeserver.serving import CANCELLED, OK, LoadFailed, serve
+    from framework.nativeserver.serving import CANCELLED, OK, serve
 
     try:
         return uvloop.run(serve(settings, listening, core))

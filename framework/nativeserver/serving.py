@@ -21,8 +21,11 @@ from framework.http_server import HttpServer
 from framework.nativeserver.app import loaded, make_app
 from framework.nativeserver.bind import Listening
 from framework.nativeserver.bridge import FAILED, EngineBridge
+from framework.nativeserver.context_memory import check_context
 from framework.nativeserver.core import Engine
 from framework.nativeserver.engine_params import engine_params
+from framework.nativeserver.load_failed import LoadFailed, load_hint
+from framework.nativeserver.missing_core import NO_CORE
 from framework.nativeserver.settings import Settings
 from framework.values.process import INTERRUPTED
 
@@ -44,19 +47,6 @@ TEMPLATE_HINTS = "; start with --no-jinja, or choose a built-in template such as
 NO_MEDIA = "this build has no media support; start without --mmproj"
 
 
-class LoadFailed(Exception):
-    """A stage of loading failed; `code` is its code string (10 §3, table)."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-    @property
-    def last_line(self) -> str:
-        """What the manager classifies by (10 §3.11)."""
-        return f"error: load failed [{self.code}]: {self}"
-
-
 async def serve(settings: Settings, listening: Listening, load_core: CoreLoader) -> int:
     """Serve until a signal or a failure; the exit status. Raises LoadFailed."""
     stop = asyncio.Event()
@@ -64,10 +54,11 @@ async def serve(settings: Settings, listening: Listening, load_core: CoreLoader)
         try:
             module = await asyncio.to_thread(load_core)
         except ImportError as error:
-            raise LoadFailed("library", f"the compiled core cannot be used: {error}") from error
+            raise LoadFailed("library", f"{NO_CORE}: {error}") from error
         module.set_log_verbosity(0 if settings.log.disabled else settings.options.verbosity)
         engine: Engine = module.Engine(engine_params(module, settings.options.engine))
-        async with EngineBridge(engine, module) as bridge:
+        withheld = settings.options.undrafted_types
+        async with EngineBridge(engine, module, withheld=withheld) as bridge:
             return await _Server(settings, listening, bridge).run(stop)
 
 
@@ -125,11 +116,13 @@ class _Server:
         if self._settings.projector is not None:
             raise LoadFailed("mmproj", f"{NO_MEDIA} '{self._settings.projector}'")
         engine, module = self._bridge.engine, self._bridge.module
-        log.info("loading model '%s'", self._settings.options.engine["model_path"])
+        wanted = self._settings.options.engine
+        check_context(engine_params(module, wanted), module)
+        log.info("loading model '%s'", wanted["model_path"])
         try:
             engine.load()
         except module.LoadError as error:
-            raise LoadFailed(error.code, str(error)) from error
+            raise LoadFailed(error.code, f"{error}{load_hint(error.code, str(error))}") from error
         try:
             loaded(self._app)
         except TemplateError as error:

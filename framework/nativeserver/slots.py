@@ -42,7 +42,7 @@ def slot_json(view: Any, services: Services) -> dict[str, Any]:
         "n_cached_tokens": view.n_cached_tokens,
         "n_checkpoints": view.n_checkpoints,
         **(_task_json(view, services) if view.was_used else {}),
-        "speculation": speculation_json(view.speculation),
+        "speculation": speculation_json(view.speculation, services.bridge.undrafted_reason),
         "loop_guard": loop_guard_json(view.loop_guard),
     }
 

@@ -12,7 +12,7 @@ from framework.nativeserver.core_speculation import Speculation
 from framework.nativeserver.field_table import INT32_MAX, Field, checked, fault, wrong_type
 from framework.nativeserver.flags import loop_guard
 from framework.nativeserver.flags.depth import CONTROLLERS
-from framework.nativeserver.flags.speculation import KNOWN_TYPES, N_MAX, N_MIN, NONE
+from framework.nativeserver.flags.speculation import KNOWN_TYPES, MOST_DRAFTED, N_MAX, N_MAX_FLAG, N_MIN, NONE
 from framework.nativeserver.speculation_shape import NOT_BUILT
 from framework.values.loop_guard import contradiction
 
@@ -56,13 +56,25 @@ def read_speculation(
     ):
         name = f"{OBJECT}.{field.target}"
         if name in given:
-            setattr(params, str(field.target), checked(field, name, given[name]))
+            setattr(params, str(field.target), _checked(field, name, given[name], n_max))
     _check_lengths(given, n_max, n_min)
     if (name := f"{OBJECT}.controller") in given:
         params.controller = _word(name, given[name], CONTROLLERS)
     kind = _type(given)
     if kind == NONE or (kind and kind in running().types):
         params.type = kind
+
+
+def _checked(field: Field, name: str, value: Any, n_max: int) -> Any:
+    """A length above the server's own is refused with the flag that allows more."""
+    if isinstance(value, int) and value > field.high == n_max < MOST_DRAFTED:
+        raise fault(
+            name,
+            f"value must be between {int(field.low)} and {n_max}, but got {value}; it is for draft models"
+            f" (n-gram types have lengths of their own), and {N_MAX_FLAG} raises its limit,"
+            f" up to {MOST_DRAFTED}",
+        )
+    return checked(field, name, value)
 
 
 def ignored_type_reason(body: Mapping[str, Any], running: Running) -> str:

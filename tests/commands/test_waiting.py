@@ -9,6 +9,7 @@ import pytest
 from framework.api.shapes import model_json
 from framework.commands.waiting import IDLE_LIMIT_S, Command, describe, judge
 from framework.values.instance import LoadProgress, State
+from framework.values.reason import Reason
 from tests.api import samples
 
 
@@ -40,6 +41,14 @@ def test_state_and_events_decide_whether_it_is_done(
 ) -> None:
     outcome = judge(command, model(state), [event(kind) for kind in events], waited_s=0)
     assert (outcome is not None and outcome.ok) is done
+
+
+def test_a_model_whose_new_settings_failed_is_not_called_ready_alone() -> None:
+    failed = Reason("load_failed", "The new ones failed.", "Do this.", "warning")
+    outcome = judge("load", model(State.READY, last_error=failed), [], waited_s=0)
+    assert outcome is not None
+    assert outcome.ok
+    assert outcome.message == "ready, with the settings before the last edit"
 
 
 def test_unload_is_done_when_no_process_is_left() -> None:

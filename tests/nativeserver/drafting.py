@@ -211,4 +211,18 @@ def speculation_params() -> SimpleNamespace:
 
 def engine_params() -> SimpleNamespace:
     """EngineParams as far as these tests read them."""
-    return SimpleNamespace(speculation=speculation_params())
+    return SimpleNamespace(
+        model_path="",
+        n_ctx=0,
+        n_parallel=-1,
+        n_ubatch=512,
+        kv_unified=False,
+        swa_full=False,
+        cache_type_k="f16",
+        cache_type_v="f16",
+        n_gpu_layers=-1,
+        devices=[],
+        offload_kqv=True,
+        metadata_overrides=[],
+        speculation=speculation_params(),
+    )

@@ -201,8 +201,9 @@ async def small_world(**options: Any) -> AsyncIterator[SmallWorld]:
     """A server whose model is loaded. `options` are those of ServerOptions."""
     core = SmallCore()
     given = {"engine": {"model_path": "/models/small.gguf"}, **options}
-    async with EngineBridge(core, MODULE) as bridge:  # type: ignore[arg-type]
-        app = make_app(ServerOptions(**given), bridge)
+    settings = ServerOptions(**given)
+    async with EngineBridge(core, MODULE, withheld=settings.undrafted_types) as bridge:  # type: ignore[arg-type]
+        app = make_app(settings, bridge)
         app.state.services.templates = ChatTemplate(TEMPLATE, bos="<s>", eos="</s>")
         app.state.services.created_at = 1_700_000_000
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -19,9 +19,41 @@ def fault(*argv: str, **environ: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("token", ["--nonsense", "-zz", "stray", "", "--ctx-size-x=5"])
+@pytest.mark.parametrize("token", ["--nonsense", "-zz", "stray", "--x", "--\x1b[0m"])
 def test_an_unknown_argument_is_named(token: str) -> None:
-    assert fault(token) == f"error: invalid argument: {token}"
+    text = fault(token)
+    assert text.startswith(f"error: invalid argument: {token.replace(chr(27), '?')}")
+    assert "did you mean" not in text
+    assert text.endswith("; --help lists the flags")
+
+
+def test_an_empty_argument_can_be_seen() -> None:
+    assert fault("").startswith("error: invalid argument: '': no flag that takes a value stands before it")
+
+
+@pytest.mark.parametrize(
+    ("token", "meant"),
+    [
+        ("--spec-typ", "--spec-type"),
+        ("--ctx-sise=5", "--ctx-size"),
+        ("--ctx", "--ctx-size"),
+        ("-ctx-size", "--ctx-size"),
+        ("\u2014port", "--port"),
+        ("--Embedings", "--embeddings"),
+        ("--theads", "--threads"),
+        ("--key", "--api-key"),
+        ("--no-mmapp", "--no-mmap"),
+        ("--spec-ngram-mod-match", "--spec-ngram-mod-n-match"),
+        ("models/chat.gguf", "-m models/chat.gguf"),
+    ],
+)
+def test_what_was_probably_meant_is_offered(token: str, meant: str) -> None:
+    assert fault(token) == f"error: invalid argument: {token}; did you mean {meant}?"
+
+
+def test_nothing_is_offered_that_would_be_refused() -> None:
+    assert "--rpc" not in fault("--rpcs").partition(";")[2]
+    assert "--draft-max" not in fault("--draft-maxx").partition(";")[2]
 
 
 def test_a_missing_value_has_the_frame_of_llama_server() -> None:

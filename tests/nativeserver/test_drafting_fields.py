@@ -127,6 +127,15 @@ async def test_a_bad_field_is_named_with_its_range(world: World, body: dict[str,
     assert len(message) < 1000
 
 
+@pytest.mark.parametrize("name", ["speculative.n_max", "speculative.n_min"])
+async def test_a_length_above_the_servers_own_says_what_it_is_for_and_who_raises_it(
+    world: World, name: str
+) -> None:
+    message = refusal(world, {name: 6})
+    assert "n-gram types have lengths of their own" in message
+    assert message.endswith("--spec-draft-n-max raises its limit, up to 64")
+
+
 async def test_the_longest_draft_is_not_shorter_than_the_servers_shortest() -> None:
     async with generation_world() as world:
         world.services.options = type(world.services.options)(

@@ -89,9 +89,24 @@ def test_a_draft_repository_is_not_fetched_and_says_so() -> None:
 @pytest.mark.parametrize("flag", ["--embeddings", "--reranking"])
 def test_embeddings_are_not_drafted(flag: str) -> None:
     settings = read((*MODEL, flag, "--spec-type", "ngram-mod"), {})
-    assert settings.options.speculation_types == ()
+    assert settings.options.speculation_types == settings.options.undrafted_types == ("ngram-mod",)
     assert "speculation" not in settings.options.engine
     assert any("--spec-type ngram-mod is off" in warning for warning in settings.warnings)
+
+
+@pytest.mark.parametrize("flag", ["--embeddings", "--reranking"])
+def test_a_strict_server_of_embeddings_is_not_asked_to_draft(flag: str) -> None:
+    text = fault(flag, "--spec-type", "ngram-mod", "--spec-strict")
+    assert "embeddings are not drafted; leave out one of the two" in text
+    assert read((*MODEL, flag, "--spec-strict"), {}).warnings == ()
+
+
+@pytest.mark.parametrize(("name", "meant"), [("ngram", "ngram-mod"), ("mtp", "draft-mtp"), ("x", "")])
+def test_an_unknown_type_says_what_is_meant_and_what_would_be_dropped(name: str, meant: str) -> None:
+    text = fault("--spec-type", name)
+    assert (f"; did you mean {meant}?" in text) is bool(meant)
+    dropped = next(line for line in text.splitlines() if line.startswith("accepted and dropped"))
+    assert all(kind in dropped for kind in speculation.OTHER_TYPES)
 
 
 def test_every_flag_reaches_the_core() -> None:

@@ -146,6 +146,20 @@ async def test_props_tell_how_a_running_state_goes_back(removal: str, capabiliti
         assert told["defaults"]["rs_snapshots"] == 4
 
 
+@pytest.mark.parametrize("kind", ["embeddings", "reranking"])
+async def test_a_server_of_embeddings_says_everywhere_why_nothing_is_drafted(kind: str) -> None:
+    told = {"embeddings": True, kind: True, "metrics": True}
+    async with small_world(speculation_types=("ngram-mod", "draft-simple"), **told) as world:
+        shape = (await world.get("/props")).json()["speculation"]
+        assert (shape["requested_types"], shape["types"]) == (["ngram-mod", "draft-simple"], [])
+        assert shape["fallback_reason"] == "embeddings"
+        assert {one["reason"] for one in shape["dropped"]} == {"embeddings"}
+        slots = (await world.get("/slots")).json()
+        assert {slot["speculation"]["fallback_reason"] for slot in slots} == {"embeddings"}
+        metrics = (await world.get("/metrics")).text
+        assert 'spec_fallback{type="ngram-mod",reason="embeddings"} 1' in metrics
+
+
 async def shown_metrics(**fields: Any) -> list[str]:
     async with small_world(metrics=True) as world:
         world.core.totals_ = totals(speculation=drafting.speculation_totals(**fields))

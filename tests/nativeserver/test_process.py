@@ -18,10 +18,12 @@ import httpx
 import pytest
 
 from tests.nativeserver.scripted_core import SCRIPT
+from tests.support.sized_models import write_large_model
 from tests.support.waiting import unused_port, wait_until
 from tools.fetch import ROOT
 
-MODEL = ("-m", "/models/tiny.gguf")
+MODEL = ("-m", str(Path(__file__).with_name("no_weights.gguf")))
+"""A file that begins as a model does; the core here reads none."""
 LONG_S = 60.0
 
 
@@ -84,7 +86,7 @@ def running(tmp_path: Path, *argv: str, **script: Any) -> Iterator[Run]:
 def test_a_bad_line_ends_with_status_1_and_its_text_last() -> None:
     done = ended("--nonsense")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == "error: invalid argument: --nonsense"
+    assert done.stderr.splitlines()[-1] == "error: invalid argument: --nonsense; --help lists the flags"
 
 
 def test_devices_are_listed_as_llama_server_lists_them() -> None:
@@ -94,11 +96,9 @@ def test_devices_are_listed_as_llama_server_lists_them() -> None:
 
 
 def test_a_failed_load_is_told_in_the_last_line() -> None:
-    done = ended(*MODEL, "--port", "0", error=["model-load", "failed to load model '/models/tiny.gguf'"])
+    done = ended(*MODEL, "--port", "0", error=["model-load", "failed to load model 'a.gguf'"])
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "error: load failed [model-load]: failed to load model '/models/tiny.gguf'"
-    )
+    assert done.stderr.splitlines()[-1] == ("error: load failed [model-load]: failed to load model 'a.gguf'")
 
 
 def test_a_missing_core_is_a_failed_load_too() -> None:
@@ -129,6 +129,44 @@ def test_a_taken_port_ends_the_start_before_loading() -> None:
         done = ended(*MODEL, "--port", str(port), load_s=LONG_S)
     assert done.returncode == 1
     assert f"couldn't bind HTTP server socket, hostname: 127.0.0.1, port: {port}" in done.stderr
+    # Who holds it, and the way out.
+    assert f"process {os.getpid()} (" in done.stderr
+    assert "--port" in done.stderr
+
+
+def test_an_address_of_another_machine_ends_the_start_with_a_way_out() -> None:
+    done = ended(*MODEL, "--host", "192.0.2.1", "--port", "0", load_s=LONG_S)
+    assert done.returncode == 1
+    assert "such as 127.0.0.1" in done.stderr
+
+
+def test_a_model_that_is_not_there_ends_the_start_before_it_listens() -> None:
+    done = ended("-m", "/no/such.gguf", "--port", "0", missing="no core either")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: load failed [model-open]: cannot open model '/no/such.gguf': there is no such file\n"
+    )
+
+
+def test_a_context_that_no_memory_holds_is_not_tried(tmp_path: Path) -> None:
+    model = str(write_large_model(tmp_path / "large.gguf"))
+    done = ended("-m", model, "-c", "2000000000", "-ngl", "0", "--port", "0", load_s=LONG_S)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: load failed [context]: the KV cache of --ctx-size 2000000000 takes ")
+    assert "make --ctx-size smaller" in last
+
+
+def test_a_context_that_the_library_cannot_have_has_a_way_out() -> None:
+    cause = "failed to create llama_context with n_ctx 9: failed to allocate buffer for kv cache"
+    done = ended(*MODEL, "--port", "0", error=["context", cause])
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"error: load failed [context]: {cause}; make --ctx-size smaller")
+
+
+def test_a_refused_drafter_names_the_flag_that_would_bring_one() -> None:
+    done = ended(*MODEL, "--port", "0", error=["draft-file-missing", "no draft model was given"])
+    assert "--model-draft" in done.stderr.splitlines()[-1]
 
 
 def test_broken_certificates_end_the_start_before_loading(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from framework.nativeserver.flags.flag import Flag, switch, valued
 from framework.nativeserver.flags.knobs import knob
+from framework.nativeserver.flags.meant import ask, meant_word
 from framework.nativeserver.flags.values import Value, choice, mapped, number, shown, whole
 
 BUILT_TYPES = (
@@ -28,6 +29,7 @@ TYPES_TARGET = "line.speculation"
 
 N_MAX_TARGET, N_MIN_TARGET = "speculation.n_max", "speculation.n_min"
 N_MAX_FLAG, N_MIN_FLAG = "--spec-draft-n-max", "--spec-draft-n-min"
+STRICT_TARGET = "speculation.strict"
 N_MAX, N_MIN = 3, 0
 MOST_DRAFTED = 64
 MOST_BRANCHED, MOST_RANKED, MOST_BRANCHES = 64, 10, 32
@@ -44,7 +46,9 @@ def _types(text: str) -> tuple[str, ...]:
     for name in names:
         if name not in KNOWN_TYPES:
             raise ValueError(
-                f"unknown speculative type: {shown(name)}, allowed are {', '.join(LISTED_TYPES)}"
+                f"unknown speculative type: {shown(name)}{ask(meant_word(name, KNOWN_TYPES))}"
+                f"\nallowed are {', '.join(LISTED_TYPES)}"
+                f"\naccepted and dropped, since this build lacks them: {', '.join(OTHER_TYPES)}"
             )
     return () if NONE in names else names
 
@@ -69,7 +73,8 @@ FLAGS: tuple[Flag, ...] = (
         "--spec-type",
         TYPES_TARGET,
         Value(",".join(LISTED_TYPES), _types),
-        "drafters in the order in which they are asked; lists add up",
+        "drafters in the order in which they are asked; lists add up; draft-simple needs --model-draft;"
+        " embeddings are not drafted",
         default=NONE,
         env="SPEC_TYPE",
         collects=True,
@@ -87,7 +92,8 @@ FLAGS: tuple[Flag, ...] = (
         N_MAX_FLAG,
         N_MAX_TARGET,
         whole(1, MOST_DRAFTED),
-        "longest draft of a draft model, in tokens",
+        "longest draft of a draft model, in tokens, and the most that a request's speculative.n_max may ask"
+        " for; n-gram types have lengths of their own",
         default=str(N_MAX),
         env="SPEC_DRAFT_N_MAX",
     ),
@@ -95,7 +101,7 @@ FLAGS: tuple[Flag, ...] = (
         N_MIN_FLAG,
         N_MIN_TARGET,
         whole(0, MOST_DRAFTED),
-        "shortest draft of a draft model that is of use",
+        "shortest draft of a draft model that is of use; n-gram types have lengths of their own",
         default=str(N_MIN),
         env="SPEC_DRAFT_N_MIN",
     ),
@@ -181,7 +187,7 @@ FLAGS: tuple[Flag, ...] = (
     ),
     switch(
         "--spec-strict",
-        "speculation.strict",
+        STRICT_TARGET,
         "a type that can't run ends the start, instead of being dropped",
         default="disabled",
         env="SPEC_STRICT",
