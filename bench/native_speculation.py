@@ -2,8 +2,8 @@
 
 Run by `make bench`. All servers of a drafter are up and take turns, so that whatever else the machine does
 meets all; a figure is the median of its rounds. Depth 0 is the same server told not to draft. At temperature
-0 each answer is compared with the undrafted one: what differs is counted, as another batch width may settle
-a near tie another way.
+0 each answer is compared with the undrafted one. Where one differs, bench.near_ties says how near the two tokens
+were, and at which batch widths the model itself takes the other one without any draft.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.near_ties import NearTie, near_tie, print_ties
 from bench.truncated_model import truncate
 from tests.support.engine_pair import RunningServer, native_line, running_server
 from tools.fetch import GROUPS, ROOT, fetch
 
 ROUNDS = 3
 DEPTHS = (1, 2, 4, 8, 16)
-# Tokens of an answer by number of slots: fewer where more slots are busy, so that each row takes about as long.
-TOKENS: Mapping[int, int] = {1: 192, 4: 96, 8: 64}
-DRAFTER_LAYERS = 12
+# Tokens of an answer by number of slots: fewer where more are busy, so that each row takes about as long.
+TOKENS: Mapping[int, int] = {1: 128, 4: 64, 8: 48}
+# Of the 30 of SmolLM2: with fewer hardly a guess is right.
+DRAFTER_LAYERS = 24
 ARGUMENTS = ("-c", "16384", "-np", "8", "-t", "2", "--cache-ram", "0")
 
-RECORDS = "".join(f'{{"id": {at}, "name": "bolt M{at % 7}", "stock": {at * 3 % 11}}}\n' for at in range(24))
+RECORDS = "".join(f'{{"id": {at}, "name": "bolt M{at % 7}", "stock": {at * 3 % 11}}}\n' for at in range(10))
 CODE = "".join(
     f"def area_{name}(width: float, height: float) -> float:\n    return width * height * {at}\n\n"
     for at, name in enumerate(("door", "wall", "roof", "floor", "gate", "shed"))
@@ -43,7 +45,7 @@ WORKLOADS: Mapping[str, str] = {
     "code": f"{CODE}def area_window(",
     "prose": "The old mill stood by the river, and nobody in the village remembered who had built it. One",
     "extract JSON": f"{RECORDS}\nNames and stock as JSON:\n[{{",
-    "hostile": " ".join(f"{at * 7919 % 997:x}{'xyzq'[at % 4]}" for at in range(150)),
+    "hostile": " ".join(f"{at * 7919 % 997:x}{'xyzq'[at % 4]}" for at in range(60)),
 }
 
 
@@ -56,12 +58,18 @@ class Setting:
     fields: Mapping[str, Any]
 
 
+def lane_prompt(lane: int, prompt: str) -> str:
+    """The prompt of a slot: each has a text of its own."""
+    return f"{lane}\n{prompt}"
+
+
 def answers(setting: Setting, prompt: str, n_streams: int) -> tuple[float, list[list[int]]]:
     """Tokens per second of all streams together, and the tokens of each."""
-    base = {"n_predict": TOKENS[n_streams], "temperature": 0, "ignore_eos": True, "return_tokens": True, "seed": 1}
+    base = {"temperature": 0, "ignore_eos": True, "return_tokens": True, "seed": 1}
 
     def one(lane: int) -> list[int]:
-        body = {**base, "prompt": f"{lane}\n{prompt}", "id_slot": lane, **setting.fields}
+        body = {**base, "n_predict": TOKENS[n_streams], "prompt": lane_prompt(lane, prompt), "id_slot": lane}
+        body |= setting.fields
         answer = setting.server.post("/completion", body)
         answer.raise_for_status()
         tokens: list[int] = answer.json()["tokens"]
@@ -109,17 +117,28 @@ def text_settings(model: Path, folder: Path) -> Iterator[list[Setting]]:
         ]
 
 
-def row(settings: Sequence[Setting], prompt: str, n_streams: int) -> list[str]:
-    """Speeds of each setting, ratios of the adaptive one, and answers that differ from the undrafted ones."""
+def row(settings: Sequence[Setting], prompt: str, n_streams: int, ties: list[NearTie]) -> list[str]:
+    """Speeds of each setting, ratios of the adaptive one, and answers that differ from the undrafted ones.
+
+    The first answer of each slot that differs is looked into, and added to `ties`.
+    """
     speeds: dict[str, list[float]] = {setting.name: [] for setting in settings}
     plain: list[list[int]] = []
     n_other = 0
+    looked_at: set[int] = set()
+    for setting in settings:
+        answers(setting, prompt, n_streams)  # the prompt is read, and the controllers have met the text
     for _ in range(ROUNDS):
         for setting in settings:
             speed, tokens = answers(setting, prompt, n_streams)
             speeds[setting.name].append(speed)
             plain = plain or tokens
-            n_other += sum(a != b for a, b in zip(tokens, plain, strict=True))
+            for lane, (found, wanted) in enumerate(zip(tokens, plain, strict=True)):
+                if found != wanted:
+                    n_other += 1
+                    if lane not in looked_at:
+                        looked_at.add(lane)
+                        ties.append(near_tie(setting.server, lane_prompt(lane, prompt), wanted, found))
     medians = {name: statistics.median(values) for name, values in speeds.items()}
     adaptive = medians["adaptive"]
     best = max(speed for name, speed in medians.items() if name != "adaptive")
@@ -148,13 +167,15 @@ def main(kinds: Sequence[str]) -> None:
         )
         for column in columns:
             table.add_column(column, justify="left" if column == "text" else "right")
+        ties: list[NearTie] = []
         with tempfile.TemporaryDirectory() as folder, makers(model, Path(folder)) as settings:
             for name, prompt in WORKLOADS.items():
                 for n_streams in TOKENS:
-                    found = row(settings, prompt, n_streams)
+                    found = row(settings, prompt, n_streams, ties)
                     console.print(kind, name, n_streams, *found, style="dim")
                     table.add_row(name, str(n_streams), *found)
         console.print(table)
+        print_ties(console, ties)
 
 
 if __name__ == "__main__":

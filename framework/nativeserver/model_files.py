@@ -12,6 +12,7 @@ from framework.nativeserver.flags.values import shown
 from framework.nativeserver.load_failed import LoadFailed
 
 MAGIC = b"GGUF"
+LONGEST_PATH = 4096
 
 
 def check_files(engine: Mapping[str, Any]) -> None:
@@ -20,10 +21,11 @@ def check_files(engine: Mapping[str, Any]) -> None:
     A draft model is left out: without it the server drafts nothing, and serves.
     """
     if fault := _fault(engine["model_path"]):
-        raise LoadFailed("model-open", f"cannot open model {shown(engine['model_path'])}: {fault}")
+        path = shown(engine["model_path"], LONGEST_PATH)
+        raise LoadFailed("model-open", f"cannot open model {path}: {fault}")
     for path, _scale in engine.get("loras", ()):
         if fault := _fault(path):
-            raise LoadFailed("lora", f"failed to load lora adapter {shown(path)}: {fault}")
+            raise LoadFailed("lora", f"failed to load lora adapter {shown(path, LONGEST_PATH)}: {fault}")
 
 
 def _fault(path: str) -> str:

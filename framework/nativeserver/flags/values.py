@@ -32,9 +32,9 @@ class Value:
     read: Callable[[str], Any]
 
 
-def shown(text: str) -> str:
+def shown(text: str, longest: int = LONGEST_SHOWN) -> str:
     """A text from outside for one line of ours: quoted, without control characters, not too long."""
-    brief = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    brief = text if len(text) <= longest else f"{text[:longest]}…"
     return f"'{''.join(char if char.isprintable() else '?' for char in brief)}'"
 
 
