@@ -143,14 +143,23 @@ class DepthControl {
     /// none.
     std::vector<std::int64_t> last_undrafted_;
     std::array<std::int32_t, n_types> off_dwells_{};
+<<<<<<< HEAD
+=======
+    /// Of this cycle, and of the last decision.
+    bool has_changed_ = false;
+    double last_gain_ = 0.0;
+>>>>>>> state
     /// What drafts of a type were worth in all slots, for those that know nothing of their own yet.
     std::array<AcceptanceTable, n_types> outlooks_;
     /// Time that trials may take from the slots: drafts deeper than what is known to pay.
     double trial_ms_ = 0.0;
     double most_trial_ms_ = 0.0;
+<<<<<<< HEAD
     /// Of this cycle, and of the last decision.
     bool has_changed_ = false;
     double last_gain_ = 0.0;
+=======
+>>>>>>> state
     Changes changes_{};
     std::int64_t n_baseline_probes_ = 0;
     Group group_;
