@@ -146,7 +146,7 @@ def _trigger(entry: Any, trigger: Any, preserved: frozenset[int], tokenize: Toke
         return trigger(kind=kind, value=text, token=token)
     if kind == "word" and len(tokens := tokenize(text)) == 1:
         if tokens[0] not in preserved:
-            raise fault(name, f"the word {text!r} is one token and has to be one of preserved_tokens")
+            raise fault(name, f"the word {text!r:.80} is one token and has to be one of preserved_tokens")
         return trigger(kind="token", value=text, token=tokens[0])
     return trigger(kind=kind, value=text)
 
