@@ -52,13 +52,13 @@ def read_rerank(body: Mapping[str, Any]) -> RerankBody:
     documents = body.get("texts") if is_tei else body.get("documents")
     if not isinstance(documents, list) or not documents:
         raise ApiError("invalid_request", '"documents" must be a non-empty string array')
-    if not all(isinstance(document, str) for document in documents):
-        raise ApiError(
-            "invalid_request", '"documents" must be a non-empty string array: an entry is no string'
-        )
     if len(documents) > MAX_INPUTS:
         raise ApiError(
             "invalid_request", f"{len(documents)} documents; at most {MAX_INPUTS} are allowed in one request"
+        )
+    if not all(isinstance(document, str) for document in documents):
+        raise ApiError(
+            "invalid_request", '"documents" must be a non-empty string array: an entry is no string'
         )
     top_n = read_field(_TOP_N, body, {})
     return RerankBody(
