@@ -128,4 +128,4 @@ async def count_tokens(request: Request) -> Response:
     """POST `/v1/messages/count_tokens`."""
     body, services = await read_converted(request, chat_body), services_of(request)
     await services.bridge.ready_or_wake()
-    return JsonResponse({"input_tokens": await count_prompt(body, services)})
+    return JsonResponse({"input_tokens": await count_prompt(request.receive, body, services)})

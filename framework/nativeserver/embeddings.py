@@ -59,7 +59,7 @@ async def _answer(request: Request, *, is_native: bool) -> Response:
         )
     name = embedding_input(body)
     encoding, model = read_encoding(body), told_model(body, services)
-    inputs = await read_inputs(body[name], services.bridge, name=name, most=MAX_INPUTS)
+    inputs = await read_inputs(request.receive, body[name], services.bridge, name=name, most=MAX_INPUTS)
     if not all(inputs):
         raise ApiError("invalid_request", "Input content cannot be empty")
     tasks = pooled_tasks(services, "embedding", inputs, embd_normalize=read_normalize(body, pooling))

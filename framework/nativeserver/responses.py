@@ -127,5 +127,8 @@ async def count_tokens(request: Request) -> Response:
     body, services = await read_converted(request, chat_body), services_of(request)
     await services.bridge.ready_or_wake()
     return JsonResponse(
-        {"object": "response.input_tokens", "input_tokens": await count_prompt(body, services)}
+        {
+            "object": "response.input_tokens",
+            "input_tokens": await count_prompt(request.receive, body, services),
+        }
     )

@@ -285,6 +285,9 @@ class WrittenEngine:
         texts = {SPECIAL_ID: SPECIAL}
         return b"".join(bytes([token]) if token < SPECIAL_ID else texts.get(token, b"") for token in ids)
 
+    def piece(self, token: int, special: bool) -> bytes:
+        return self.detokenize([token], special)
+
     def close(self) -> None:
         os.close(self._fd)
 
