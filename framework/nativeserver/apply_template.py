@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from framework.nativeserver.chat_request import prepare_off_loop
+from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.prompt_input import count_text
 from framework.nativeserver.services import Services, services_of
 from framework.nativeserver.transport import JsonResponse, read_json
@@ -19,7 +20,7 @@ async def apply_template(request: Request) -> Response:
     """`POST /apply-template`: the prompt of a chat, without inference."""
     body, services = await read_json(request), services_of(request)
     prepared = await prepare_off_loop(body, services)
-    return JsonResponse({"prompt": prepared.prompt})
+    return await off_loop_if(is_large(prepared.prompt), JsonResponse, {"prompt": prepared.prompt})
 
 
 async def count_oai(request: Request) -> Response:

@@ -15,6 +15,7 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, read_field
+from framework.nativeserver.off_loop import LARGE, off_loop_if
 from framework.nativeserver.pooled_tasks import (
     MAX_INPUTS,
     POOLING_RANK,
@@ -131,4 +132,6 @@ async def endpoint(request: Request) -> Response:
         request.receive, n_chars, _all_tokens, asked, services.bridge
     )
     results = await collect(request, services, pooled_tasks(services, "rerank", inputs))
-    return JsonResponse(rerank_shape(asked, results, inputs, model))
+    return await off_loop_if(
+        n_chars > LARGE, lambda: JsonResponse(rerank_shape(asked, results, inputs, model))
+    )

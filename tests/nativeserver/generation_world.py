@@ -214,6 +214,7 @@ class WrittenEngine:
         self.n_slots_ = 4
         self.meta_ = SimpleNamespace(
             n_vocab=N_VOCAB,
+            n_embd=3,
             library_version="b-test",
             rerank_template="",
             bos=1,
