@@ -13,9 +13,11 @@ from typing import Any
 from framework.nativeserver.errors import ApiError
 
 MOST_CONTAINERS = 2**19
-"""Lists and objects: a third of a second of parsing. A chat of 100 000 messages has a fifth of it."""
+"""Lists and objects: half a second of parsing. A chat of 100 000 messages has a fifth of it."""
+MOST_MEMBERS = 2**19
+"""Names with their values: as long, when all names differ."""
 MOST_VALUES = 2**21
-"""Members and entries: as long. A list of that many token ids fills the largest contexts there are."""
+"""Entries: as long. A list of that many token ids fills the largest contexts there are."""
 MOST_FIELDS = 1024
 """Members of the body itself, each of which is looked at several times. No interface has 200."""
 MOST_DEPTH = 128
@@ -23,21 +25,29 @@ MOST_DEPTH = 128
 
 
 class JsonTally:
-    """Brackets, braces and commas of a body: those in texts too, since counting is ten times
+    """Brackets, braces, colons and commas of a body: those in texts too, since counting is ten times
     as fast as parsing."""
 
     def __init__(self) -> None:
         self._n_containers = 0
-        self._n_commas = 0
+        self._n_members = 0
+        self._n_values = 0
+        self.fault: ApiError | None = None
+        """What is wrong with the body, once there is too much of something."""
 
     def add(self, chunk: bytes) -> None:
-        """Count the next bytes. Raises ApiError when they are too many."""
+        """Count the next bytes; of a body that is refused no more is counted."""
+        if self.fault is not None:
+            return
         self._n_containers += chunk.count(b"[") + chunk.count(b"{")
-        self._n_commas += chunk.count(b",")
+        self._n_members += chunk.count(b":")
+        self._n_values += chunk.count(b",")
         if self._n_containers > MOST_CONTAINERS:
-            raise _too_many("lists and objects", "'[' and '{'", MOST_CONTAINERS)
-        if self._n_commas > MOST_VALUES:
-            raise _too_many("values", "','", MOST_VALUES)
+            self.fault = _too_many("lists and objects", "'[' and '{'", MOST_CONTAINERS)
+        if self._n_members > MOST_MEMBERS:
+            self.fault = _too_many("names", "':'", MOST_MEMBERS)
+        if self._n_values > MOST_VALUES:
+            self.fault = _too_many("values", "','", MOST_VALUES)
 
     @property
     def may_be_deep(self) -> bool:

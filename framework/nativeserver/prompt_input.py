@@ -76,8 +76,8 @@ def refuse_endless(n_chars: int, bridge: EngineBridge) -> None:
         n_tokens = -(-n_chars // longest)
         raise ApiError(
             "exceed_context_size",
-            f"A prompt of {n_chars} characters has at least {n_tokens} tokens, and exceeds the available"
-            f" context size ({n_ctx} tokens), try increasing it",
+            f"The prompt has at least {n_tokens} tokens in {n_chars} characters, and the context of a slot"
+            f" holds {n_ctx}; shorten it, or raise --ctx-size",
             {"n_prompt_tokens": n_tokens, "n_ctx": n_ctx},
         )
 

@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 AT_ONCE = 8 * 1024
 """Characters: a few milliseconds, or 50 for the worst texts, on the event loop."""
-MOST_TEXT = 16 * 2**20
-"""Characters of one request: four million tokens of prose, more than the largest contexts take."""
+MOST_TEXT = 8 * 2**20
+"""Characters of one request: two million tokens of prose. The tokeniser takes 80 bytes for each."""
 MOST_WAITING = 64 * 2**20
 """Characters of all requests: each of them holds its text, and waits for those before it."""
 MOST_RUNNING = 2

@@ -98,19 +98,26 @@ async def _read(request: Request) -> tuple[bytearray, JsonTally]:
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced) > MOST_BODY_BYTES:
         raise _too_large()
-    services, body, tally = services_of(request), bytearray(), JsonTally()
+    services, body, tally, n_bytes = services_of(request), bytearray(), JsonTally(), 0
     try:
         async for chunk in _chunks(request, services.options.timeout_s):
-            body += chunk
+            n_bytes += len(chunk)
             services.bytes_being_read += len(chunk)
-            if len(body) > MOST_BODY_BYTES:
+            if n_bytes > MOST_BODY_BYTES:
                 raise _too_large()
             if services.bytes_being_read > MOST_BODIES_BYTES:
                 raise ApiError("unavailable", "Too many large bodies are being sent at once; try again")
             tally.add(chunk)
+            if tally.fault is None:
+                body += chunk
+            else:
+                # Most clients read no answer before everything is sent; nothing of it is kept meanwhile.
+                body.clear()
+        if tally.fault is not None:
+            raise tally.fault
         return body, tally
     finally:
-        services.bytes_being_read -= len(body)
+        services.bytes_being_read -= n_bytes
 
 
 async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:

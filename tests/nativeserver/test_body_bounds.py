@@ -14,7 +14,13 @@ import pytest
 from framework.nativeserver import anthropic, fields, responses, speculation_fields
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.fields import MAX_RESPONSE_FIELD_NAME, MAX_RESPONSE_FIELDS, read_request
-from framework.nativeserver.json_bounds import MOST_CONTAINERS, MOST_FIELDS, MOST_VALUES, JsonTally
+from framework.nativeserver.json_bounds import (
+    MOST_CONTAINERS,
+    MOST_FIELDS,
+    MOST_MEMBERS,
+    MOST_VALUES,
+    JsonTally,
+)
 from tests.nativeserver.generation_world import generation_world
 from tests.nativeserver.small_world import SmallWorld, small_world
 
@@ -40,6 +46,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     [
         pytest.param(b'{"x":[' + b"[]," * MOST_CONTAINERS + b"1]}", "lists and objects", id="lists"),
         pytest.param(b'{"x":[' + b"{}," * MOST_CONTAINERS + b"1]}", "lists and objects", id="objects"),
+        pytest.param(b'{"x":{' + b'"a":1,' * MOST_MEMBERS + b'"b":1}}', "names", id="members"),
         pytest.param(b'{"prompt":[' + b'"",' * (MOST_VALUES + 1) + b'""]}', "values", id="empty prompts"),
         pytest.param(b'{"prompt":[' + b"1," * (MOST_VALUES + 1) + b"1]}", "values", id="token ids"),
     ],
@@ -56,7 +63,7 @@ async def test_many_small_parts_are_refused_before_the_parser(
         assert len(parsed) == 1
 
 
-async def test_a_body_is_refused_as_soon_as_it_has_too_many_parts() -> None:
+async def test_a_client_may_send_the_rest_of_what_is_refused() -> None:
     sent = 0
 
     async def pieces() -> Any:
@@ -67,15 +74,21 @@ async def test_a_body_is_refused_as_soon_as_it_has_too_many_parts() -> None:
 
     async with small_world() as world:
         assert (await world.client.post("/completion", content=pieces())).status_code == 400
-    assert sent <= 9
+        assert world.app.state.services.bytes_being_read == 0
+    assert sent == 64
 
 
-def test_the_parts_of_a_body_add_up() -> None:
-    tally = JsonTally()
-    for _ in range(4):
-        tally.add(b"[" * (MOST_CONTAINERS // 4))
-    with pytest.raises(ApiError, match="lists and objects"):
-        tally.add(b"{")
+@pytest.mark.parametrize(
+    ("sign", "most"),
+    [(b"[", MOST_CONTAINERS), (b"{", MOST_CONTAINERS), (b":", MOST_MEMBERS), (b",", MOST_VALUES)],
+)
+def test_the_parts_of_a_body_add_up(sign: bytes, most: int) -> None:
+    tally, faults = JsonTally(), []
+    for chunk in (*[sign * (most // 4)] * 4, b"x" + sign, sign):
+        tally.add(chunk)
+        faults.append("" if tally.fault is None else tally.fault.message)
+    assert faults[:4] == [""] * 4
+    assert all(str(most) in fault for fault in faults[4:])
 
 
 @pytest.mark.parametrize("name", ["k", "speculative.k"])
