@@ -52,7 +52,7 @@ def test_a_signal_ends_a_stream_with_an_error_and_the_process_with_0(smollm2: Pa
         assert "server is listening on http://127.0.0.1:" in server.log.read_text()
         assert "model loaded" in server.log.read_text()
         body = {"prompt": "Once upon a time", "n_predict": 400, "ignore_eos": True, "stream": True}
-        events = []
+        events, begin = [], time.monotonic()
         with httpx.stream("POST", f"{server.url}/completion", json=body, timeout=60) as answer:
             for text in answer.iter_lines():
                 if not text.startswith("data: "):
