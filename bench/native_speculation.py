@@ -2,8 +2,8 @@
 
 Run by `make bench`. All servers of a drafter are up and take turns, so that whatever else the machine does
 meets all; a figure is the median of its rounds. Depth 0 is the same server told not to draft. At temperature
-0 each answer is compared with the undrafted one. Where one differs, bench.near_ties says how near the two tokens
-were, and at which batch widths the model itself takes the other one without any draft.
+0 each answer is compared with the undrafted one. Where one differs, bench.near_ties says how near the two
+tokens were, and at which batch widths the model itself takes the other one without any draft.
 """
 
 from __future__ import annotations

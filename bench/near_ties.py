@@ -1,8 +1,8 @@
 """Where two answers at temperature 0 part: how near the two tokens were, and whether drafts had a part in it.
 
-A model's arithmetic depends on how many rows it computes at once. Where two tokens are nearly equal, that alone
-settles which one is greater. The place is therefore computed again without any draft, with the last rows of the
-text together in batches of several widths.
+A model's arithmetic depends on how many rows it computes at once. Where two tokens are nearly equal, that
+alone settles which one is greater. The place is therefore computed again without any draft, with the last
+rows of the text together in batches of several widths.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ N_VOCABULARY = 49_152
 
 @dataclass(frozen=True)
 class NearTie:
-    """A place where an answer left the undrafted one. Logits as log-probabilities; `span`: from least to most."""
+    """A place where an answer left the undrafted one.
+
+    Logits are given as log-probabilities; `span`: from the least to the greatest of the vocabulary.
+    """
 
     position: int
     undrafted: int

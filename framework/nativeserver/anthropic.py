@@ -14,11 +14,12 @@ from framework.nativeserver.anthropic_body import chat_body
 from framework.nativeserver.anthropic_stream import BlockStream
 from framework.nativeserver.apply_template import count_tokens as count_prompt
 from framework.nativeserver.chat_run import ChatRun, run_chat
+from framework.nativeserver.conversion import read_converted
 from framework.nativeserver.core import Result
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Event
 from framework.nativeserver.services import services_of
-from framework.nativeserver.transport import JsonResponse, read_json, read_text
+from framework.nativeserver.transport import JsonResponse, read_text
 from framework.nativeserver.usage import engine_report
 
 
@@ -119,12 +120,12 @@ def _input_usage(result: Result) -> dict[str, int]:
 
 async def endpoint(request: Request) -> Response:
     """POST `/v1/messages`."""
-    body = chat_body(await read_json(request))
+    body = await read_converted(request, chat_body)
     return await run_chat(request, services_of(request), body, MessagesFlavour, one_choice=True)
 
 
 async def count_tokens(request: Request) -> Response:
     """POST `/v1/messages/count_tokens`."""
-    body, services = chat_body(await read_json(request)), services_of(request)
+    body, services = await read_converted(request, chat_body), services_of(request)
     await services.bridge.ready_or_wake()
-    return JsonResponse({"input_tokens": await count_prompt(body, services)})
+    return JsonResponse({"input_tokens": await count_prompt(request.receive, body, services)})

@@ -7,9 +7,11 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from framework.nativeserver.chat_request import prepare_off_loop
-from framework.nativeserver.prompt_input import tokenize_text
+from framework.nativeserver.off_loop import is_large, off_loop_if
+from framework.nativeserver.prompt_input import count_text
 from framework.nativeserver.services import Services, services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
@@ -18,7 +20,7 @@ async def apply_template(request: Request) -> Response:
     """`POST /apply-template`: the prompt of a chat, without inference."""
     body, services = await read_json(request), services_of(request)
     prepared = await prepare_off_loop(body, services)
-    return JsonResponse({"prompt": prepared.prompt})
+    return await off_loop_if(is_large(prepared.prompt), JsonResponse, {"prompt": prepared.prompt})
 
 
 async def count_oai(request: Request) -> Response:
@@ -26,12 +28,14 @@ async def count_oai(request: Request) -> Response:
     body, services = await read_json(request), services_of(request)
     await services.bridge.ready_or_wake()
     return JsonResponse(
-        {"object": "response.input_tokens", "input_tokens": await count_tokens(body, services)}
+        {
+            "object": "response.input_tokens",
+            "input_tokens": await count_tokens(request.receive, body, services),
+        }
     )
 
 
-async def count_tokens(body: Mapping[str, Any], services: Services) -> int:
-    """Tokens of the prompt of a chat body. Raises ApiError."""
+async def count_tokens(receive: Receive, body: Mapping[str, Any], services: Services) -> int:
+    """Tokens of the prompt of a chat body. Raises ApiError, and ClientGone."""
     prepared = await prepare_off_loop(body, services)
-    bridge = services.bridge
-    return len(await tokenize_text(prepared.prompt, bridge, add_special=True, parse_special=True))
+    return await count_text(receive, prepared.prompt, services.bridge)

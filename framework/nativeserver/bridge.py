@@ -15,7 +15,9 @@ from typing import Any, Self
 from framework.nativeserver.core import Engine, Result, Task
 from framework.nativeserver.core_speculation import EMBEDDINGS, Speculation, undrafted
 from framework.nativeserver.errors import ApiError
+from framework.nativeserver.off_loop import thread_of_its_own
 from framework.nativeserver.partials import Mailbox, lost_tasks
+from framework.nativeserver.text_work import TextWork
 
 RESULTS_AT_ONCE = 512
 LOADING = "Loading model"
@@ -105,6 +107,9 @@ class EngineBridge:
         self._open: dict[int, Submission] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waking: asyncio.Future[bool] | None = None
+        self._longest_token = 0
+        self.text_work = TextWork()
+        """Where long texts are tokenised."""
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -178,7 +183,7 @@ class EngineBridge:
     async def _wake(self) -> bool:
         """All who wait share one call, and one thread."""
         if self._waking is None or self._waking.done():
-            self._waking = asyncio.ensure_future(asyncio.to_thread(self.engine.wake))
+            self._waking = thread_of_its_own(self.engine.wake)
         # Who goes away while it wakes does not end the wake of the others.
         return await asyncio.shield(self._waking)
 
@@ -230,6 +235,16 @@ class EngineBridge:
         """Bytes of one token. Raises FellAsleep."""
         with _awake():
             return self.engine.piece(token, special)
+
+    @property
+    def longest_token(self) -> int:
+        """Bytes of the longest token, special ones included. Raises FellAsleep.
+
+        Looks at the whole vocabulary when it is asked for the first time: belongs into a thread.
+        """
+        if not self._longest_token:
+            self._longest_token = max(len(self.piece(token)) for token in range(self.meta.n_vocab))
+        return self._longest_token
 
     def _drain(self) -> int:
         """Give out what waits, a bounded number at a time; returns how many results there were.

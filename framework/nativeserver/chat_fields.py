@@ -53,7 +53,7 @@ def read_chat_fields(body: Mapping[str, Any], options: ChatOptions) -> ChatField
     choice, name = _tool_choice(body)
     tools = _tools(body)
     if name is not None and name not in {tool["function"]["name"] for tool in tools}:
-        raise refusal(f"tool_choice names the function {name!r}, which is not one of tools")
+        raise refusal(f"tool_choice names the function {name!r:.80}, which is not one of tools")
     schema, grammar = _schema(body), _of(body, "grammar", str, "")
     if grammar and schema is not None:
         raise refusal("Cannot use both json_schema and grammar")
@@ -145,7 +145,7 @@ def _template_kwargs(body: Mapping[str, Any], options: ChatOptions) -> Mapping[s
 def _reasoning_format(body: Mapping[str, Any], options: ChatOptions) -> str:
     name: str = _of(body, "reasoning_format", str, options.reasoning_format)
     if name not in REASONING_FORMATS:
-        raise refusal(f"Unknown reasoning format: {name}; known are {', '.join(REASONING_FORMATS)}")
+        raise refusal(f"Unknown reasoning format: {name!r:.80}; known are {', '.join(REASONING_FORMATS)}")
     return name
 
 

@@ -25,7 +25,7 @@ from framework.nativeserver.events import Flavour
 from framework.nativeserver.fields import RequestFields, read_generation_off_loop, read_request
 from framework.nativeserver.native_completion import prompt_texts
 from framework.nativeserver.oai_completion import now_s
-from framework.nativeserver.prompt_input import tokenize_text
+from framework.nativeserver.prompt_input import tokenize_prompt
 from framework.nativeserver.services import Services
 from framework.nativeserver.tool_ids import new_call_id
 from framework.nativeserver.transport import read_text
@@ -143,7 +143,7 @@ async def run_chat(
         raise ApiError("invalid_request", "Field 'n': this interface has one choice only")
     params = await read_generation_off_loop(prepared.fields, services)
     prepared.apply(params)
-    tokens = await tokenize_text(prepared.prompt, services.bridge, add_special=True, parse_special=True)
+    tokens = await tokenize_prompt(request.receive, prepared.prompt, services.bridge)
     run = ChatRun(
         services,
         prepared,

@@ -5,7 +5,7 @@ Called by nativeserver.fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from framework.chat.gbnf import GrammarError
@@ -23,6 +23,8 @@ MAX_PRESERVED = 1024
 MAX_TAGS = 64
 MAX_TOKEN_TEXT_BYTES = 4096
 """Of a text that stands for a token, or for a few."""
+MAX_TOKEN_TEXTS = 2**20
+"""Characters of all such texts of a field. Some texts take seconds to tokenise for a million."""
 MAX_REASONING_BYTES = 65_536
 """Of message and tags together; every token is compared with the tags."""
 _TRIGGER_KINDS = tuple(TRIGGER_TYPES)
@@ -86,11 +88,11 @@ def stop_strings(value: Any) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, Sequence):
         raise wrong_type("stop", "string or array", value)
+    if len(words) > MAX_STOP_STRINGS:
+        raise fault("stop", f"{len(words)} strings; at most {MAX_STOP_STRINGS} are allowed")
     for word in words:
         if not isinstance(word, str):
             raise wrong_type("stop", "array of strings", word)
-    if len(words) > MAX_STOP_STRINGS:
-        raise fault("stop", f"{len(words)} strings; at most {MAX_STOP_STRINGS} are allowed")
     n_bytes = sum(len(word.encode()) for word in words)
     if n_bytes > MAX_STOP_BYTES:
         raise fault("stop", f"{n_bytes} bytes; all strings together may have at most {MAX_STOP_BYTES}")
@@ -99,10 +101,13 @@ def stop_strings(value: Any) -> list[str]:
 
 def preserved_tokens(value: Any, tokenize: Tokenize) -> list[int]:
     """Ids of the texts that are one token; others can't be shown specially and are left out."""
-    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+    if not isinstance(value, list | tuple):
         raise fault("preserved_tokens", "must be an array of strings")
     if len(value) > MAX_PRESERVED:
         raise fault("preserved_tokens", f"{len(value)} strings; at most {MAX_PRESERVED} are allowed")
+    if not all(isinstance(text, str) for text in value):
+        raise fault("preserved_tokens", "must be an array of strings")
+    refuse_many_texts("preserved_tokens", value)
     found = [tokenize(short_text("preserved_tokens", text)) for text in value]
     return [tokens[0] for tokens in found if len(tokens) == 1]
 
@@ -113,6 +118,13 @@ def short_text(name: str, text: str) -> str:
     if n_bytes > MAX_TOKEN_TEXT_BYTES:
         raise fault(name, f"a text of {n_bytes} bytes; each may have at most {MAX_TOKEN_TEXT_BYTES}")
     return text
+
+
+def refuse_many_texts(name: str, texts: Iterable[str]) -> None:
+    """Raises ApiError when texts that name tokens are too long together, before they are tokenised."""
+    n_chars = sum(map(len, texts))
+    if n_chars > MAX_TOKEN_TEXTS:
+        raise fault(name, f"texts of {n_chars} characters; together they may have at most {MAX_TOKEN_TEXTS}")
 
 
 def triggers(value: Any, trigger: Any, preserved: frozenset[int], tokenize: Tokenize) -> list[Any]:
@@ -146,7 +158,7 @@ def _trigger(entry: Any, trigger: Any, preserved: frozenset[int], tokenize: Toke
         return trigger(kind=kind, value=text, token=token)
     if kind == "word" and len(tokens := tokenize(text)) == 1:
         if tokens[0] not in preserved:
-            raise fault(name, f"the word {text!r} is one token and has to be one of preserved_tokens")
+            raise fault(name, f"the word {text!r:.80} is one token and has to be one of preserved_tokens")
         return trigger(kind="token", value=text, token=tokens[0])
     return trigger(kind=kind, value=text)
 
@@ -158,10 +170,13 @@ def _read_reasoning(reasoning: Any, body: Mapping[str, Any], defaults: Mapping[s
             setattr(reasoning, field.target, value)
     if (found := lookup(body, ("reasoning_budget_end_tags",))) is not None:
         tags = [found[1]] if isinstance(found[1], str) else found[1]
-        if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-            raise fault("reasoning_budget_end_tags", "must be a string or an array of strings")
+        form = "must be a string or an array of strings"
+        if not isinstance(tags, list | tuple):
+            raise fault("reasoning_budget_end_tags", form)
         if len(tags) > MAX_TAGS:
             raise fault("reasoning_budget_end_tags", f"{len(tags)} tags; at most {MAX_TAGS} are allowed")
+        if not all(isinstance(tag, str) for tag in tags):
+            raise fault("reasoning_budget_end_tags", form)
         reasoning.end_tags = [tag for tag in tags if tag]
     n_bytes = sum(len(text.encode()) for text in reasoning_texts(reasoning))
     if n_bytes > MAX_REASONING_BYTES:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from starlette.requests import Request
 
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import json_type, wrong_type
+from framework.nativeserver.off_loop import is_large, off_loop_if
+from framework.nativeserver.transport import read_json
 
 TYPE_NAMES: dict[type, str] = {str: "string", dict: "object", list: "array", int: "number", bool: "boolean"}
+
+
+async def read_converted(
+    request: Request, convert: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """The body as a chat body; converted beside the event loop when it is large. Raises ApiError."""
+    body = await read_json(request)
+    return await off_loop_if(is_large(body), convert, body)
 
 
 def refusal(message: str) -> ApiError:

@@ -27,8 +27,15 @@ MAX_TASKS = 1024
 """Inputs times choices of one generating request."""
 MAX_RECORDS = 2_000_000
 """Probabilities in an answer that is not streamed: all of them are in memory at once, as text too."""
-MAX_SHARED_BYTES = 256 * 1024 * 1024
-"""Grammar, stop strings and the like of all tasks of a request, each of which has its copy."""
+MAX_SHARED_BYTES = 16 * 1024 * 1024
+"""Grammar, stop strings and the like of all tasks of a request: each has its copy, and native answers show it
+once for each. As much as waits for a slow client of a stream."""
+ANSWER_BYTES = 2048
+"""Of an answer without its texts, roughly."""
+TOKEN_BYTES = 4
+"""Of a token's text, on average."""
+ENTRY_BYTES = 32
+"""What an entry of a list takes beside its text: names of members, quotes, a number."""
 
 
 async def run(
@@ -59,7 +66,8 @@ async def run(
     if not stream:
         refuse_many_records(services, params, len(tasks))
         finals = await collect(request, services, tasks)
-        return JsonResponse(await _shaped(flavour, finals))
+        repeated = n_choices * TOKEN_BYTES * sum(map(len, inputs)) + len(tasks) * shared_bytes(params)
+        return await _answer(flavour, finals, repeated)
     return await _stream(request, services.bridge.submit(tasks), flavour, ping_interval_s)
 
 
@@ -102,7 +110,7 @@ def make_tasks(
 
 
 def shared_bytes(params: Any) -> int:
-    """Size of what every task of a request has a copy of, roughly."""
+    """Size of what every task of a request has a copy of, and its answer may show, roughly."""
     sampling = params.sampling
     texts = (
         sampling.grammar,
@@ -112,7 +120,8 @@ def shared_bytes(params: Any) -> int:
         *sampling.samplers,
         *reasoning_texts(sampling.reasoning),
     )
-    return sum(map(len, texts)) + 8 * (len(sampling.logit_bias) + len(sampling.preserved_tokens))
+    n_entries = len(texts) + len(sampling.logit_bias) + len(sampling.preserved_tokens)
+    return sum(map(len, texts)) + ENTRY_BYTES * n_entries
 
 
 def refuse_many_records(services: Services, params: Any, n_tasks: int) -> None:
@@ -154,9 +163,11 @@ async def _finals(submission: Submission) -> list[Result]:
     return [finals[index] for index in sorted(finals)]
 
 
-async def _shaped(flavour: Flavour, finals: list[Result]) -> Any:
+async def _answer(flavour: Flavour, finals: list[Result], repeated_bytes: int) -> Response:
+    """The answer as JSON; made beside the event loop when it is large. It may repeat what was asked."""
     size = sum(len(final.text) + sum(len(record.top) + 1 for record in final.records) for final in finals)
-    return await off_loop_if(size > LARGE, flavour.answer, finals)
+    size += repeated_bytes + len(finals) * ANSWER_BYTES
+    return await off_loop_if(size > LARGE, lambda: JsonResponse(flavour.answer(finals)))
 
 
 async def _stream(

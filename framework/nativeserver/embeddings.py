@@ -15,6 +15,7 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, fault, read_field
+from framework.nativeserver.off_loop import LARGE, off_loop_if
 from framework.nativeserver.pooled_tasks import (
     MAX_INPUTS,
     POOLING_NONE,
@@ -29,6 +30,8 @@ from framework.nativeserver.transport import JsonResponse, read_json
 log = logging.getLogger(__name__)
 
 EUCLIDEAN = 2
+MAX_NUMBERS = 2**25
+"""In an answer: 8192 inputs with vectors of 4096. With pooling none every token has a vector."""
 ENCODINGS = ("float", "base64")
 _NORMALIZE = Field(("embd_normalize",), "integer", low=-1, high=INT32_MAX)
 
@@ -59,14 +62,29 @@ async def _answer(request: Request, *, is_native: bool) -> Response:
         )
     name = embedding_input(body)
     encoding, model = read_encoding(body), told_model(body, services)
-    inputs = await read_inputs(body[name], services.bridge, name=name, most=MAX_INPUTS)
+    inputs = await read_inputs(request.receive, body[name], services.bridge, name=name, most=MAX_INPUTS)
     if not all(inputs):
         raise ApiError("invalid_request", "Input content cannot be empty")
+    n_rows = sum(map(len, inputs)) if pooling == POOLING_NONE else len(inputs)
+    n_numbers = n_rows * services.bridge.meta.n_embd
+    refuse_many_numbers(n_numbers)
     tasks = pooled_tasks(services, "embedding", inputs, embd_normalize=read_normalize(body, pooling))
     results = await collect(request, services, tasks)
     if is_native or name == "content":
-        return JsonResponse(native_shape(results))
-    return JsonResponse(oai_shape(results, inputs, model, encoding))
+        return await off_loop_if(n_numbers > LARGE, lambda: JsonResponse(native_shape(results)))
+    return await off_loop_if(
+        n_numbers > LARGE, lambda: JsonResponse(oai_shape(results, inputs, model, encoding))
+    )
+
+
+def refuse_many_numbers(n_numbers: int) -> None:
+    """Raises ApiError when vectors would take more memory than an answer should."""
+    if n_numbers > MAX_NUMBERS:
+        raise ApiError(
+            "invalid_request",
+            f"The answer would hold {n_numbers} numbers; at most {MAX_NUMBERS} are told at once."
+            " Send fewer inputs",
+        )
 
 
 def embedding_input(body: Mapping[str, Any]) -> str:

@@ -27,6 +27,10 @@ STATUS: dict[Kind, int] = {
 }
 
 
+MOST_MESSAGE = 2000
+"""Characters: messages quote what clients sent, and templates and parsers quote as much as they like."""
+
+
 @dataclass
 class ApiError(Exception):
     """An answer that is an error; `extra` are further members of the error object."""
@@ -44,7 +48,10 @@ class ApiError(Exception):
 
     def error_object(self) -> dict[str, Any]:
         """The value of `error` in the envelope."""
-        return {"code": self.status, "message": self.message, "type": f"{self.kind}_error", **self.extra}
+        message = self.message
+        if len(message) > MOST_MESSAGE:
+            message = f"{message[:MOST_MESSAGE]}..."
+        return {"code": self.status, "message": message, "type": f"{self.kind}_error", **self.extra}
 
     def envelope(self) -> dict[str, Any]:
         """`{"error": {...}}`."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from framework.nativeserver.constraint_fields import read_constraints, stop_strings
-from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import (
     FLOAT32_MAX,
     INT32_MAX,
@@ -30,6 +29,10 @@ from framework.nativeserver.services import Services
 from framework.nativeserver.speculation_fields import ignored_type_reason, read_loop_guard, read_speculation
 
 MAX_ADAPTERS = 1024
+MAX_RESPONSE_FIELDS = 128
+"""Every one is looked for in every answer, which has half as many members, those of its settings included."""
+MAX_RESPONSE_FIELD_NAME = 128
+"""Characters: a few levels of names."""
 N_PREDICT_NAMES = ("n_predict", "max_completion_tokens", "max_tokens")
 
 FIELDS: tuple[Field, ...] = (
@@ -131,10 +134,13 @@ def read_request(body: Mapping[str, Any], services: Services) -> RequestFields:
 
 def adapter_scales(value: Any) -> dict[int, float]:
     """Scales by adapter, of `[{"id": 0, "scale": 0.5}]`; the core knows which ids there are."""
-    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
-        raise fault("lora", "must be an array of objects with 'id' and 'scale'")
+    form = "must be an array of objects with 'id' and 'scale'"
+    if not isinstance(value, list | tuple):
+        raise fault("lora", form)
     if len(value) > MAX_ADAPTERS:
         raise fault("lora", f"{len(value)} entries; at most {MAX_ADAPTERS} are allowed")
+    if not all(isinstance(entry, Mapping) for entry in value):
+        raise fault("lora", form)
     scales: dict[int, float] = {}
     for entry in value:
         number, scale = entry.get("id"), entry.get("scale")
@@ -168,6 +174,16 @@ def _response_fields(body: Mapping[str, Any]) -> tuple[str, ...]:
     names = body.get("response_fields")
     if names is None:
         return ()
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ApiError("invalid_request", "Field 'response_fields': must be an array of strings")
-    return tuple(names)
+    if not isinstance(names, list | tuple):
+        raise wrong_type("response_fields", "array of strings", names)
+    if len(names) > MAX_RESPONSE_FIELDS:
+        raise fault("response_fields", f"{len(names)} names; at most {MAX_RESPONSE_FIELDS} are allowed")
+    for name in names:
+        if not isinstance(name, str):
+            raise wrong_type("response_fields", "array of strings", name)
+        if len(name) > MAX_RESPONSE_FIELD_NAME:
+            raise fault(
+                "response_fields",
+                f"a name of {len(name)} characters; each may have at most {MAX_RESPONSE_FIELD_NAME}",
+            )
+    return tuple(dict.fromkeys(names))

@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from framework.nativeserver.bridge import EngineBridge
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import fault, wrong_type
 from framework.nativeserver.fields import read_generation_off_loop
 from framework.nativeserver.native_completion import run_native
-from framework.nativeserver.off_loop import is_large, off_loop_if
 from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import read_json
 
@@ -101,11 +101,11 @@ def _read_extra(body: Mapping[str, Any]) -> tuple[Extra, ...]:
     return tuple(Extra(entry["text"], entry.get("filename") or UNNAMED_FILE) for entry in entries)
 
 
-async def tokenize_parts(body: InfillBody, bridge: EngineBridge) -> Parts:
+async def tokenize_parts(receive: Receive, body: InfillBody, bridge: EngineBridge) -> Parts:
     """Everything as tokens; texts of the client make no special tokens."""
-    texts = [text for piece in body.extra for text in (piece.filename, piece.text)]
-    beside = is_large(texts, body.prefix, body.suffix, body.prompt)
-    return await off_loop_if(beside, _parts, body, bridge)
+    n_chars = sum(len(piece.filename) + len(piece.text) for piece in body.extra)
+    n_chars += len(body.prefix) + len(body.suffix) + len(body.prompt)
+    return await bridge.text_work.run(receive, n_chars, _parts, body, bridge)
 
 
 def _parts(body: InfillBody, bridge: EngineBridge) -> Parts:
@@ -166,7 +166,7 @@ async def endpoint(request: Request) -> Response:
     refuse_without_tokens(bridge.meta)
     infill = read_infill(body)
     params = await read_generation_off_loop(body, services)
-    parts = await tokenize_parts(infill, bridge)
+    parts = await tokenize_parts(request.receive, infill, bridge)
     prompt = infill_prompt(
         parts,
         bridge.meta,

@@ -203,5 +203,5 @@ async def endpoint(request: Request) -> Response:
     if "prompt" not in body:
         raise ApiError("invalid_request", '"prompt" is missing')
     params = await read_generation_off_loop(body, services)
-    inputs = await read_inputs(body["prompt"], services.bridge, most=driver.MAX_TASKS)
+    inputs = await read_inputs(request.receive, body["prompt"], services.bridge, most=driver.MAX_TASKS)
     return await run_native(request, services, body, inputs, params=params)

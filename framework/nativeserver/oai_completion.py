@@ -158,7 +158,7 @@ async def endpoint(request: Request) -> Response:
     wishes = read_request(body, services)
     refuse_unsupported(body, wishes.n_choices)
     params = await read_generation_off_loop(body, services)
-    inputs = await read_inputs(body["prompt"], services.bridge, most=driver.MAX_TASKS)
+    inputs = await read_inputs(request.receive, body["prompt"], services.bridge, most=driver.MAX_TASKS)
     completion_id = new_completion_id()
     flavour = OaiCompletionFlavour(
         services,

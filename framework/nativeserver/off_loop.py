@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -34,3 +36,29 @@ async def off_loop_if(beside: bool, work: Callable[P, T], *args: P.args, **kwarg
     if beside:
         return await asyncio.to_thread(work, *args, **kwargs)
     return work(*args, **kwargs)
+
+
+def thread_of_its_own(work: Callable[[], T]) -> asyncio.Future[T]:
+    """What the work returns or raises. It never waits for other work, as in the pool of `off_loop_if`.
+
+    Nobody waits for the thread at the end of the process.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def tell(tell_it: Callable[[Any], None], value: Any) -> None:
+        if not future.done():
+            tell_it(value)
+
+    def run() -> None:
+        outcome: tuple[Callable[[Any], None], Any]
+        try:
+            outcome = future.set_result, work()
+        except Exception as error:  # noqa: BLE001  raised by whoever waits
+            outcome = future.set_exception, error
+        # Of a loop that has ended nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, *outcome)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

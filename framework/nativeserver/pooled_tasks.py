@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framework.nativeserver.core import Task
-from framework.nativeserver.field_table import Field, read_field
+from framework.nativeserver.field_table import Field, fault, read_field
 from framework.nativeserver.services import Services
 
 POOLING_NONE, POOLING_RANK = 0, 4
 """As libllama numbers them."""
 MAX_INPUTS = 8192
 """Of one request."""
+MOST_MODEL_NAME = 1024
+"""Characters: the answer repeats it."""
 _MODEL = Field(("model",), "string")
 
 
@@ -37,7 +39,9 @@ def prompt_usage(inputs: Sequence[Sequence[int]]) -> dict[str, int]:
 def told_model(body: Mapping[str, Any], services: Services) -> str:
     """The `model` that a request names, else the server's; other routes always tell the server's.
 
-    Raises ApiError when it is no string.
+    Raises ApiError when it is no string, or a long one.
     """
     name = read_field(_MODEL, body, {})
+    if name is not None and len(name) > MOST_MODEL_NAME:
+        raise fault("model", f"{len(name)} characters; a name may have at most {MOST_MODEL_NAME}")
     return services.model_name if name is None else str(name)

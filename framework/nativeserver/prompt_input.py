@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from starlette.types import Receive
+
 from framework.nativeserver.bridge import EngineBridge
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.off_loop import is_large, off_loop_if
+from framework.nativeserver.text_work import AT_ONCE
 
+SURE_TOKEN = 64
+"""Characters of a prompt for each token of the context that are always looked at: prose has four."""
 FORMS = (
     "must be a string, a list of token ids, an object with 'prompt_string', a mixed list of strings and token"
     " ids, or a list of these"
@@ -19,27 +24,79 @@ FORMS = (
 
 
 async def read_inputs(
-    value: Any, bridge: EngineBridge, *, name: str = "prompt", most: int
+    receive: Receive, value: Any, bridge: EngineBridge, *, name: str = "prompt", most: int
 ) -> list[list[int]]:
-    """The tokens of each input; at most `most` of them. Raises ApiError for any other form of value."""
+    """The tokens of each input; at most `most` of them. `receive` is of the client that waits for them.
+
+    Raises ApiError for any other form of value and for what can't fit, ClientGone when the client leaves.
+    """
+    prompts, n_chars = await off_loop_if(is_large(value), _measured, value, name, most)
+    if n_chars <= AT_ONCE:
+        # Ids alone, perhaps very many of them.
+        return await off_loop_if(is_large(prompts), _all_tokens, prompts, bridge, name)
+    return await bridge.text_work.run(receive, n_chars, _all_tokens, prompts, bridge, name)
+
+
+async def tokenize_prompt(receive: Receive, text: str, bridge: EngineBridge) -> list[int]:
+    """Tokens of a rendered prompt, with special ones. Raises as `read_inputs`."""
+    (tokens,) = await bridge.text_work.run(receive, len(text), _all_tokens, [text], bridge, "messages")
+    return tokens
+
+
+async def count_text(receive: Receive, text: str, bridge: EngineBridge) -> int:
+    """How many tokens a text has as a prompt, though it may be too long to be one."""
+    tokens = await bridge.text_work.run(
+        receive, len(text), bridge.tokenize, text, add_special=True, parse_special=True
+    )
+    return len(tokens)
+
+
+def text_length(value: Any) -> int:
+    """Characters of all texts in prompts."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return text_length(value.get("prompt_string"))
+    if isinstance(value, list):
+        return sum(len(part) if isinstance(part, str) else text_length(part) for part in value)
+    return 0
+
+
+def refuse_endless(n_chars: int, bridge: EngineBridge) -> None:
+    """Raises ApiError for a prompt whose length alone says that it fits no slot; says so without its tokens.
+
+    No text has fewer tokens than it has lengths of the longest one. Some tokenisers drop spaces and make one
+    token of an unknown word: hence the allowance.
+    """
+    n_ctx = bridge.facts.n_ctx_slot
+    if n_chars <= n_ctx * SURE_TOKEN:
+        return
+    longest = max(bridge.longest_token, SURE_TOKEN)
+    if n_chars > n_ctx * longest:
+        n_tokens = -(-n_chars // longest)
+        raise ApiError(
+            "exceed_context_size",
+            f"The prompt has at least {n_tokens} tokens in {n_chars} characters, and the context of a slot"
+            f" holds {n_ctx}; shorten it, or raise --ctx-size",
+            {"n_prompt_tokens": n_tokens, "n_ctx": n_ctx},
+        )
+
+
+def _measured(value: Any, name: str, most: int) -> tuple[list[Any], int]:
+    """The prompts, and how long their texts are together."""
     prompts = split_prompts(value, name)
     if len(prompts) > most:
         raise ApiError(
             "invalid_request",
             f'"{name}" has {len(prompts)} inputs; at most {most} are allowed in one request',
         )
-    return await off_loop_if(
-        is_large(prompts), lambda: [tokens_of(prompt, bridge, name) for prompt in prompts]
-    )
+    return prompts, text_length(prompts)
 
 
-async def tokenize_text(
-    text: str, bridge: EngineBridge, *, add_special: bool = False, parse_special: bool = False
-) -> list[int]:
-    """Tokens of one text, beside the event loop when it is long."""
-    return await off_loop_if(
-        is_large(text), bridge.tokenize, text, add_special=add_special, parse_special=parse_special
-    )
+def _all_tokens(prompts: Sequence[Any], bridge: EngineBridge, name: str) -> list[list[int]]:
+    for prompt in prompts:
+        refuse_endless(text_length(prompt), bridge)
+    return [tokens_of(prompt, bridge, name) for prompt in prompts]
 
 
 def split_prompts(value: Any, name: str) -> list[Any]:

@@ -15,7 +15,7 @@ from framework.nativeserver.core import Result
 from framework.nativeserver.driver import collect
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.field_table import INT32_MAX, Field, read_field
-from framework.nativeserver.off_loop import LARGE, is_large, off_loop_if
+from framework.nativeserver.off_loop import LARGE, off_loop_if
 from framework.nativeserver.pooled_tasks import (
     MAX_INPUTS,
     POOLING_RANK,
@@ -23,6 +23,7 @@ from framework.nativeserver.pooled_tasks import (
     prompt_usage,
     told_model,
 )
+from framework.nativeserver.prompt_input import refuse_endless
 from framework.nativeserver.services import services_of
 from framework.nativeserver.transport import JsonResponse, read_json
 
@@ -52,13 +53,13 @@ def read_rerank(body: Mapping[str, Any]) -> RerankBody:
     documents = body.get("texts") if is_tei else body.get("documents")
     if not isinstance(documents, list) or not documents:
         raise ApiError("invalid_request", '"documents" must be a non-empty string array')
-    if not all(isinstance(document, str) for document in documents):
-        raise ApiError(
-            "invalid_request", '"documents" must be a non-empty string array: an entry is no string'
-        )
     if len(documents) > MAX_INPUTS:
         raise ApiError(
             "invalid_request", f"{len(documents)} documents; at most {MAX_INPUTS} are allowed in one request"
+        )
+    if not all(isinstance(document, str) for document in documents):
+        raise ApiError(
+            "invalid_request", '"documents" must be a non-empty string array: an entry is no string'
         )
     top_n = read_field(_TOP_N, body, {})
     return RerankBody(
@@ -89,6 +90,8 @@ def pair_tokens(query: str, document: str, bridge: EngineBridge) -> list[int]:
 
 
 def _all_tokens(asked: RerankBody, bridge: EngineBridge) -> list[list[int]]:
+    for document in asked.documents:
+        refuse_endless(len(asked.query) + len(document), bridge)
     return [pair_tokens(asked.query, document, bridge) for document in asked.documents]
 
 
@@ -124,7 +127,11 @@ async def endpoint(request: Request) -> Response:
     asked, model = read_rerank(body), told_model(body, services)
     await services.bridge.ready_or_wake()
     # The query is read once more with every document.
-    beside = is_large(asked.documents) or len(asked.query) * len(asked.documents) > LARGE
-    inputs = await off_loop_if(beside, _all_tokens, asked, services.bridge)
+    n_chars = sum(map(len, asked.documents)) + len(asked.query) * len(asked.documents)
+    inputs = await services.bridge.text_work.run(
+        request.receive, n_chars, _all_tokens, asked, services.bridge
+    )
     results = await collect(request, services, pooled_tasks(services, "rerank", inputs))
-    return JsonResponse(rerank_shape(asked, results, inputs, model))
+    return await off_loop_if(
+        n_chars > LARGE, lambda: JsonResponse(rerank_shape(asked, results, inputs, model))
+    )

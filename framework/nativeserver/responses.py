@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from framework.nativeserver.apply_template import count_tokens as count_prompt
 from framework.nativeserver.chat_run import ChatRun, run_chat
+from framework.nativeserver.conversion import read_converted
 from framework.nativeserver.core import Result
 from framework.nativeserver.errors import ApiError
 from framework.nativeserver.events import Event
@@ -26,7 +27,7 @@ from framework.nativeserver.responses_stream import OutputStream
 from framework.nativeserver.services import services_of
 from framework.nativeserver.timings_shape import timings_json
 from framework.nativeserver.tool_ids import new_item_id
-from framework.nativeserver.transport import JsonResponse, read_json
+from framework.nativeserver.transport import JsonResponse
 from framework.nativeserver.usage import engine_report
 
 
@@ -117,14 +118,17 @@ class ResponsesFlavour:
 
 async def endpoint(request: Request) -> Response:
     """POST `/v1/responses`."""
-    body = chat_body(await read_json(request))
+    body = await read_converted(request, chat_body)
     return await run_chat(request, services_of(request), body, ResponsesFlavour, one_choice=True)
 
 
 async def count_tokens(request: Request) -> Response:
     """POST `/v1/responses/input_tokens`."""
-    body, services = chat_body(await read_json(request)), services_of(request)
+    body, services = await read_converted(request, chat_body), services_of(request)
     await services.bridge.ready_or_wake()
     return JsonResponse(
-        {"object": "response.input_tokens", "input_tokens": await count_prompt(body, services)}
+        {
+            "object": "response.input_tokens",
+            "input_tokens": await count_prompt(request.receive, body, services),
+        }
     )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from framework.nativeserver.constraint_fields import short_text
+from framework.nativeserver.constraint_fields import refuse_many_texts, short_text
 from framework.nativeserver.field_table import (
     FLOAT32_MAX,
     INT32_MAX,
@@ -154,8 +154,10 @@ def logit_biases(value: Any, tokenize: Tokenize, n_vocab: int) -> list[tuple[int
     """
     if isinstance(value, Mapping | list | tuple) and len(value) > MAX_BIASES:
         raise fault("logit_bias", f"{len(value)} entries; at most {MAX_BIASES} are allowed")
+    pairs = _bias_pairs(value)
+    refuse_many_texts("logit_bias", (key for key, _ in pairs if isinstance(key, str)))
     biases: list[tuple[int, float]] = []
-    for key, bias in _bias_pairs(value):
+    for key, bias in pairs:
         amount = _bias_amount(bias)
         biases += [(token, amount) for token in _bias_tokens(key, tokenize) if 0 <= token < n_vocab]
         if len(biases) > MAX_BIASES:

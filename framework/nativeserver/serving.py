@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from framework.chat.template_limits import TemplateError
@@ -26,6 +27,7 @@ from framework.nativeserver.core import Engine
 from framework.nativeserver.engine_params import engine_params
 from framework.nativeserver.load_failed import LoadFailed, load_hint
 from framework.nativeserver.missing_core import NO_CORE
+from framework.nativeserver.off_loop import thread_of_its_own
 from framework.nativeserver.settings import Settings
 from framework.values.process import INTERRUPTED
 
@@ -133,11 +135,11 @@ class _Server:
         """End the engine, then the server: a stream gets its last event from its task, which takes as long as
         the batch under way."""
         _arm_last_resort(status)
-        has_ended = await asyncio.to_thread(self._bridge.engine.shutdown, ENGINE_END_MS)
+        has_ended = await thread_of_its_own(partial(self._bridge.engine.shutdown, ENGINE_END_MS))
         self._http.should_exit = True
         await asyncio.wait({http})
         _, running = await asyncio.wait({life}, timeout=LOADER_END_S)
-        if has_ended is not True or running:
+        if has_ended is not True or running or self._bridge.text_work.is_busy:
             # Whoever frees the engine would wait for what still uses it.
             log.warning("the engine is still at work; the process ends without it")
             sys.stderr.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from framework.nativeserver.bridge import READY
 from framework.nativeserver.errors import ApiError
+from framework.nativeserver.off_loop import off_loop_if
 from framework.nativeserver.services import Services, services_of
 from framework.nativeserver.speculation_shape import loop_guard_json, speculation_json
 from framework.nativeserver.task_shapes import long_params, short_params
@@ -27,6 +29,12 @@ async def endpoint(request: Request) -> Response:
     wants_idle = bool(request.query_params.get("fail_on_no_slot"))
     if wants_idle and not any(view.state == IDLE for view in views):
         raise ApiError("unavailable", "no slot available")
+    is_debugged = bool(services.options.engine.get("slots_debug"))
+    return await off_loop_if(is_debugged, _answer, views, services)
+
+
+def _answer(views: Sequence[Any], services: Services) -> Response:
+    """Whole prompts and replies where slots are debugged."""
     return JsonResponse([slot_json(view, services) for view in views])
 
 

@@ -19,6 +19,7 @@ from framework.values.loop_guard import contradiction
 Running = Callable[[], Speculation]
 OBJECT, GUARD = "speculative", "reasoning_loop_guard"
 TYPE = f"{OBJECT}.type"
+MEMBERS = ("type", "n_max", "n_min", "p_min", "adaptive", "controller")
 MOST_GUARDED = 4096
 """Tokens of a request's window: the guard compares all of it with itself, on the thread that decodes."""
 
@@ -107,11 +108,14 @@ def read_loop_guard(params: Any, body: Mapping[str, Any], defaults: Mapping[str,
 
 
 def _given(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields about drafting by their dotted names."""
-    nested = {f"{OBJECT}.{name}": value for name, value in _object(body, OBJECT).items()}
-    dotted = {name: value for name, value in body.items() if name.startswith(f"{OBJECT}.")}
-    members = (*nested.items(), *dotted.items())
-    return {name: value for name, value in members if value is not None}
+    """Fields about drafting by their dotted names. Looks only for known ones: clients can send any number."""
+    nested = _object(body, OBJECT)
+    values = {f"{OBJECT}.{name}": (body.get(f"{OBJECT}.{name}"), nested.get(name)) for name in MEMBERS}
+    return {
+        name: dotted if dotted is not None else inner
+        for name, (dotted, inner) in values.items()
+        if dotted is not None or inner is not None
+    }
 
 
 def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from framework.nativeserver.client_watch import ClientGone
 from framework.nativeserver.errors import ApiError
+from framework.nativeserver.json_bounds import MOST_DEPTH, JsonTally, is_deeper, refuse_many_fields
 from framework.nativeserver.off_loop import LARGE, off_loop_if
 from framework.nativeserver.services import services_of
 from framework.values.json_bytes import json_bytes as to_json
@@ -33,8 +34,6 @@ MIB = 2**20
 MOST_BODY_BYTES = 512 * MIB
 MOST_BODIES_BYTES = 2 * MOST_BODY_BYTES
 """Of all bodies that are being read: clients can't fill the memory by sending slowly."""
-MOST_DEPTH = 128
-"""Levels of lists and objects. What works on a body may do so by recursion."""
 JSON_TYPE = "application/json; charset=utf-8"
 PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT = 413, 408
 
@@ -62,20 +61,22 @@ def read_text(data: bytes) -> str:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """The body as an object. Raises ApiError: too large, too slow, malformed, or no object."""
+    """The body as an object. Raises ApiError: too large, too slow, malformed, no object, too many fields."""
     body = await read_any_json(request)
     if not isinstance(body, dict):
         raise ApiError("invalid_request", "The body must be a JSON object")
+    refuse_many_fields(body)
     return body
 
 
 async def read_any_json(request: Request) -> Any:
     """The body as any JSON value; of a key that comes twice the last value counts. Raises ApiError."""
-    raw: bytearray | None = getattr(request.state, "raw_body", None)
-    if raw is None:
+    read: tuple[bytearray, JsonTally] | None = getattr(request.state, "raw_body", None)
+    if read is None:
         # The stream can be read once, and the request may be tried once more.
-        raw = request.state.raw_body = await _read(request)
-    return await off_loop_if(len(raw) > LARGE, _parsed, raw)
+        read = request.state.raw_body = await _read(request)
+    raw, tally = read
+    return await off_loop_if(len(raw) > LARGE, _parsed, raw, tally)
 
 
 def forget_body(request: Request) -> None:
@@ -83,32 +84,40 @@ def forget_body(request: Request) -> None:
     request.state.raw_body = None
 
 
-def _parsed(raw: bytearray) -> Any:
+def _parsed(raw: bytearray, tally: JsonTally) -> Any:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as problem:
         raise ApiError("invalid_request", f"The body is not JSON: {problem}") from None
-    if raw.count(b"[") + raw.count(b"{") > MOST_DEPTH and _is_deeper(value, MOST_DEPTH):
+    if tally.may_be_deep and is_deeper(value, MOST_DEPTH):
         raise ApiError("invalid_request", f"The body is nested more than {MOST_DEPTH} levels deep")
     return value
 
 
-async def _read(request: Request) -> bytearray:
+async def _read(request: Request) -> tuple[bytearray, JsonTally]:
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced) > MOST_BODY_BYTES:
         raise _too_large()
-    services, body = services_of(request), bytearray()
+    services, body, tally, n_bytes = services_of(request), bytearray(), JsonTally(), 0
     try:
         async for chunk in _chunks(request, services.options.timeout_s):
-            body += chunk
+            n_bytes += len(chunk)
             services.bytes_being_read += len(chunk)
-            if len(body) > MOST_BODY_BYTES:
+            if n_bytes > MOST_BODY_BYTES:
                 raise _too_large()
             if services.bytes_being_read > MOST_BODIES_BYTES:
                 raise ApiError("unavailable", "Too many large bodies are being sent at once; try again")
-        return body
+            tally.add(chunk)
+            if tally.fault is None:
+                body += chunk
+            else:
+                # Most clients read no answer before everything is sent; nothing of it is kept meanwhile.
+                body.clear()
+        if tally.fault is not None:
+            raise tally.fault
+        return body, tally
     finally:
-        services.bytes_being_read -= len(body)
+        services.bytes_being_read -= n_bytes
 
 
 async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
@@ -130,16 +139,3 @@ async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
 def _too_large() -> ApiError:
     text = f"The body is larger than {MOST_BODY_BYTES // MIB} MiB"
     return ApiError("invalid_request", text, status_override=PAYLOAD_TOO_LARGE)
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects lie in each other more than so many times. Without recursion."""
-    layer = [value] if isinstance(value, dict | list) else []
-    for _ in range(levels):
-        layer = [
-            part
-            for outer in layer
-            for part in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(part, dict | list)
-        ]
-    return bool(layer)

@@ -214,6 +214,7 @@ class WrittenEngine:
         self.n_slots_ = 4
         self.meta_ = SimpleNamespace(
             n_vocab=N_VOCAB,
+            n_embd=3,
             library_version="b-test",
             rerank_template="",
             bos=1,
@@ -284,6 +285,9 @@ class WrittenEngine:
     def detokenize(self, ids: Sequence[int], special: bool) -> bytes:
         texts = {SPECIAL_ID: SPECIAL}
         return b"".join(bytes([token]) if token < SPECIAL_ID else texts.get(token, b"") for token in ids)
+
+    def piece(self, token: int, special: bool) -> bytes:
+        return self.detokenize([token], special)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -220,6 +220,12 @@ def test_keys_of_all_sources_add_up(tmp_path: Path) -> None:
     assert found.api_keys == ("first", "other", "second", "third")
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("first\nsecond\n", encoding="utf-8-sig")
+    assert options("--api-key-file", str(keys)).api_keys == ("first", "second")
+
+
 def test_slots_show_their_prompts_when_the_variable_says_so() -> None:
     assert engine(LLAMA_SERVER_SLOTS_DEBUG="1")["slots_debug"] is True
 

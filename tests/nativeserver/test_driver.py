@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from framework.nativeserver import driver
 from framework.nativeserver.completion_ids import new_completion_id
 from framework.nativeserver.off_loop import LARGE
+from framework.nativeserver.transport import JsonResponse
 from tests.nativeserver.generation_world import World, failure, final, generation_world
 
 
@@ -138,9 +140,53 @@ async def test_more_probabilities_than_memory_should_hold_are_streamed_or_refuse
 
 async def test_all_that_every_task_holds_is_counted(world: World) -> None:
     params = world.services.bridge.module.GenerationParams()
+    params.sampling.dry_sequence_breakers = []
     before = driver.shared_bytes(params)
     params.sampling.reasoning.message = "x" * 10
     params.sampling.reasoning.end_tags = ["y" * 5]
     params.sampling.dry_sequence_breakers = ["z" * 7]
-    breakers = sum(map(len, world.services.bridge.module.GenerationParams().sampling.dry_sequence_breakers))
-    assert driver.shared_bytes(params) - before == 10 + 5 + 7 - breakers
+    params.sampling.logit_bias = [(1, 0.5), (2, 0.5)]
+    assert driver.shared_bytes(params) - before == 10 + 5 + 7 + 4 * driver.ENTRY_BYTES
+
+
+STOPS = [f"{number:060d}" for number in range(16_000)]
+"""Nearly as many bytes as stop strings may have."""
+
+
+async def test_many_answers_do_not_repeat_large_settings(world: World) -> None:
+    call = await world.post("/completion", {"prompt": [""] * 250, "stop": STOPS})
+    assert call.status == 400
+    assert "send them one by one" in call.error()["message"]
+    assert world.engine.tasks == []
+
+
+async def test_two_hundred_prompts_are_answered(world: World) -> None:
+    body = {"prompt": ["a prompt of some words " * 20] * 200, "stop": ["\n\n"], "grammar": 'root ::= "a"*'}
+    answers = (await world.post("/completion", body)).json()
+    assert [answer["index"] for answer in answers] == list(range(200))
+    assert answers[-1]["prompt"] == body["prompt"][-1]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_beside"),
+    [
+        pytest.param({"prompt": "a"}, False, id="small"),
+        pytest.param({"prompt": "a", "stop": STOPS}, True, id="settings"),
+        pytest.param({"prompt": ["a"] * 100}, True, id="many"),
+        pytest.param({"prompt": [[97] * 1000] * 20}, True, id="prompts"),
+    ],
+)
+async def test_a_large_answer_is_made_beside_the_loop(
+    world: World, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], is_beside: bool
+) -> None:
+    threads: list[threading.Thread] = []
+
+    class Noted(JsonResponse):
+        def render(self, content: Any) -> Any:
+            threads.append(threading.current_thread())
+            return super().render(content)
+
+    monkeypatch.setattr(driver, "JsonResponse", Noted)
+    assert (await world.post("/completion", body)).status == 200
+    (thread,) = threads
+    assert (thread is not threading.main_thread()) is is_beside

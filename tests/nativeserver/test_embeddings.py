@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from framework.nativeserver.embeddings import MAX_NUMBERS
 from tests.nativeserver.generation_world import World, failure, generation_world, result
 
 
@@ -116,3 +117,14 @@ async def test_a_client_that_leaves_ends_its_tasks(world: World) -> None:
     call.gone.set()
     await call.finished()
     assert world.engine.cancelled == [1, 2]
+
+
+async def test_an_answer_of_too_many_numbers_is_refused_before_it_is_made(world: World) -> None:
+    world.engine.meta_.n_embd = MAX_NUMBERS // 8
+    assert (await world.post("/embeddings", {"input": ["a"] * 8})).status == 200
+    n_tasks = len(world.engine.tasks)
+    assert (await world.post("/embeddings", {"input": ["a"] * 9})).status == 400
+    world.engine.facts_.pooling = 0
+    call = await world.post("/embeddings", {"input": "nine char"})
+    assert (call.status, len(world.engine.tasks)) == (400, n_tasks)
+    assert str(MAX_NUMBERS) in call.error()["message"]

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from framework.nativeserver import gate, transport
 from framework.nativeserver.bridge import FellAsleep
 from framework.nativeserver.cors import cors_headers
+from framework.nativeserver.json_bounds import is_deeper
 from framework.nativeserver.keys import ApiKeys
 from framework.nativeserver.options import CorsOptions
 from framework.nativeserver.routes import ROWS, with_model
@@ -196,9 +197,9 @@ async def test_of_a_key_that_comes_twice_the_last_value_counts() -> None:
 
 
 def test_depth_is_counted_level_by_level() -> None:
-    assert not transport._is_deeper([[], {"a": []}], 3)
-    assert not transport._is_deeper([[[]]], 3)
-    assert transport._is_deeper([1, {"a": [[]]}], 3)
+    assert not is_deeper([[], {"a": []}], 3)
+    assert not is_deeper([[[]]], 3)
+    assert is_deeper([1, {"a": [[]]}], 3)
 
 
 @pytest.mark.parametrize("announced", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -51,7 +52,7 @@ def test_a_signal_ends_a_stream_with_an_error_and_the_process_with_0(smollm2: Pa
         assert "server is listening on http://127.0.0.1:" in server.log.read_text()
         assert "model loaded" in server.log.read_text()
         body = {"prompt": "Once upon a time", "n_predict": 400, "ignore_eos": True, "stream": True}
-        events = []
+        events, begin = [], time.monotonic()
         with httpx.stream("POST", f"{server.url}/completion", json=body, timeout=60) as answer:
             for text in answer.iter_lines():
                 if not text.startswith("data: "):
@@ -64,6 +65,24 @@ def test_a_signal_ends_a_stream_with_an_error_and_the_process_with_0(smollm2: Pa
         assert time.monotonic() - begin < 9
     assert events[-1]["error"]["type"] == "unavailable_error"
     assert len(events) < 400
+
+
+def test_texts_that_are_tokenised_do_not_hold_up_the_end(smollm2: Path, tmp_path: Path) -> None:
+    spaces = {"content": " " * (3 * 2**20)}
+    with running_server(native_line(), smollm2, tmp_path / "log", *ARGUMENTS) as server:
+        for _ in range(8):
+            with contextlib.suppress(httpx.ReadTimeout):
+                httpx.post(f"{server.url}/tokenize", json=spaces, timeout=0.5)
+        body = {"prompt": "Once upon a time", "n_predict": 400, "ignore_eos": True, "stream": True}
+        events = []
+        with httpx.stream("POST", f"{server.url}/completion", json=body, timeout=60) as answer:
+            for text in answer.iter_lines():
+                if text.startswith("data: "):
+                    events.append(json.loads(text.removeprefix("data: ")))
+                    if len(events) == 1:
+                        server.process.terminate()
+        assert server.process.wait(10) == 0
+    assert events[-1]["error"]["type"] == "unavailable_error"
 
 
 def test_a_signal_ends_a_load(smollm2: Path) -> None:

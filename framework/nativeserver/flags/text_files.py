@@ -26,7 +26,8 @@ def read_text(name: str) -> str:
     if len(data) > MOST_BYTES:
         raise ValueError(f"{shown(name)} has more than {MOST_BYTES // 2**20} MiB")
     try:
-        return data.decode()
+        # Editors of some systems write a byte order mark, which is no part of the text.
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{shown(name)} is not UTF-8 text") from error
 
