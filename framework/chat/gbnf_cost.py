@@ -19,7 +19,7 @@ N_PIECES = 150_000
 _FULL = 17
 """Bits that it takes to tell so many pieces apart."""
 _PIECES = [N_PIECES * 2.0 ** (left - _FULL) for left in range(_FULL + 1)]
-_FEW = 8
+_FEW = 16
 """Stacks that are too few to take long, however they go on: the ways to go on are limited, too."""
 _NS_PIECE = 6.0
 """To hand a piece to a stack."""
