@@ -37,26 +37,25 @@ test: $(STAMP)engine $(STAMP)test $(STAMP)native fetch chromium core-tests
 quick: $(STAMP)test
 	$(BIN)/python -m pytest -m 'not engine and not browser' $(SPREAD) $(ARGS)
 
-# The core of the native engine alone: no llama.cpp, no Python.
-core-tests: build/core/build.ninja
-	@$(BIN)/ninja -C build/core core_tests
-	@build/core/core_tests --minimal
-
-# The same tests with the compiler's watchers of memory, undefined behaviour and threads; make and CI run them apart
-# because each takes a build of its own.
-sanitize: build/core-address/build.ninja build/core-thread/build.ninja
+# The core of the native engine alone, without llama.cpp and Python, under the compiler's watchers of memory and
+# undefined behaviour.
+core-tests: build/core-address/build.ninja
 	@$(BIN)/ninja -C build/core-address core_tests
-	@$(BIN)/ninja -C build/core-thread core_tests
 	@build/core-address/core_tests --minimal
+
+# The same tests under the watcher of threads, which takes a build of its own.
+sanitize: build/core-thread/build.ninja
+	@$(BIN)/ninja -C build/core-thread core_tests
 	@build/core-thread/core_tests --minimal
 
+# Only configured: lint reads how its files are compiled.
 build/core/build.ninja: SANITIZERS :=
 build/core-address/build.ninja: SANITIZERS := address,undefined
 build/core-thread/build.ninja: SANITIZERS := thread
 build/core%build.ninja: native/CMakeLists.txt $(STAMP)test
 	@sh tools/ensure_doctest.sh
 	@$(BIN)/cmake -S native -B $(@D) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPADDOCK_CORE_ONLY=ON \
-	    -DPADDOCK_TESTS=ON -DCMAKE_BUILD_TYPE=Debug -DPADDOCK_WERROR=$(if $(SANITIZERS),OFF,ON) \
+	    -DPADDOCK_TESTS=ON -DCMAKE_BUILD_TYPE=Debug -DPADDOCK_WERROR=$(if $(filter thread,$(SANITIZERS)),OFF,ON) \
 	    -DPADDOCK_SANITIZE=$(SANITIZERS) >/dev/null
 
 lint: $(STAMP)test $(STAMP)dev build/core/build.ninja

@@ -18,11 +18,14 @@ from itertools import count
 from operator import ge
 
 from framework.chat.gbnf import GrammarError
+from framework.chat.gbnf_cost import N_PIECES, TokenCost
 from framework.chat.gbnf_stacks import NOTHING, Stacks
 from framework.chat.schema.charset import Ranges
 
 MAX_WAYS = 8192
 """Paths at one place of a text; objects of 2000 optional properties have about as many."""
+MAX_SECONDS = 0.5
+"""For one token, beside which all other requests wait."""
 WINDOW = 10
 """Characters of one token that the paths are counted over."""
 MAX_MOVES = 2_000_000
@@ -68,6 +71,7 @@ class _Search:
         self._largest: dict[int, _Followed] = {}
         """The largest set with a shape."""
         self._moves = 0
+        self._cost = TokenCost(stacks, MAX_SECONDS, self._spend)
 
     def run(self, root: int) -> None:
         """Raises GrammarError."""
@@ -101,6 +105,7 @@ class _Search:
     def _push(self, live: Live, n_chars: int) -> None:
         """Notes sets to be followed: stacks that no character has in common don't meet again."""
         live.pop(NOTHING, None)
+        self._refuse_slow(live)
         for part in self._apart(live):
             counted = part if n_chars < WINDOW else dict.fromkeys(part, 1)
             self._spend(self._stacks.height(counted) // 8)
@@ -108,6 +113,18 @@ class _Search:
             order = -len(part) if len(part) > 1 else -MAX_WAYS - 1
             since = n_chars if max(counted.values()) > 1 else 0
             heappush(self._waiting, (order, since, next(self._order), self._stacks.cut(counted)))
+
+    def _refuse_slow(self, live: Live) -> None:
+        """The engine holds a token against all of them, also where no character has them in common."""
+        if self._cost.of(live) > MAX_SECONDS:
+            name = self._names[self._stacks.rule(next(iter(live)))]
+            n_ranges = sum(len(self._stacks.terminal(stack)) for stack in live)
+            raise GrammarError(
+                f"one token would take longer than the {MAX_SECONDS} seconds that are allowed, in a"
+                f" vocabulary of {N_PIECES}: with the rule {name} there are {len(live)} ways to go on at one"
+                f" place, with {n_ranges} characters or ranges of them; write fewer alternatives and smaller"
+                " classes, and [a-z] rather than an alternative for each character"
+            )
 
     def _is_new(self, live: Live, n_chars: int) -> bool:
         shapes = {

@@ -36,6 +36,8 @@ struct FakeContextOptions {
     /// State can't be read, or can't be written back.
     bool fails_to_read_state = false;
     bool fails_to_write_state = false;
+    /// Of every slot file.
+    std::optional<std::string> file_problem;
     /// Codes of the next decodes; when they are used up memory decides.
     std::deque<std::int32_t> codes;
     /// Likeliest token after a sequence's tokens, for tests that want to say it themselves; none: as
@@ -199,6 +201,11 @@ class FakeContext : public Context {
         file.write(reinterpret_cast<const char*>(tokens.data()), bytes_of(tokens));
         file.write(reinterpret_cast<const char*>(state.data()), bytes_of(state));
         return file.good() ? static_cast<std::size_t>(file.tellp()) : 0;
+    }
+
+    std::optional<std::string> problem_of_file(const std::string& /*path*/,
+                                               std::size_t /*capacity*/) override {
+        return options_.file_problem;
     }
 
     std::size_t load_file(SequenceId sequence, const std::string& path, std::size_t capacity,

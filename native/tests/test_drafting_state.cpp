@@ -189,8 +189,9 @@ TEST_CASE("11 §15.6: under another adapter nothing is known of drafting") {
 
 TEST_CASE("11 §15.6: a draft from the text is the same at every temperature of the request") {
     std::string reason;
+    std::string detail;
     const SpeculationParams served;
-    const auto drafter = make_ngram_drafter(DraftType::ngram_simple, served, 4, reason);
+    const auto drafter = make_ngram_drafter(DraftType::ngram_simple, served, 4, 1000, reason, detail);
     const DepthSetting cold = draft_setting(request_at(0.0F), *drafter, served, VerifyMode::rejection);
     const DepthSetting hot = draft_setting(request_at(0.9F), *drafter, served, VerifyMode::rejection);
     CHECK(is_comparable(cold, hot));

@@ -21,6 +21,8 @@ using namespace paddock;
 
 namespace {
 
+constexpr std::int32_t n_vocab = 1000;
+
 /// A lookup cache, written number by number; gone at the end of the test.
 class LookupFile {
   public:
@@ -57,11 +59,11 @@ Tokens record(Tokens ngram, std::initializer_list<std::array<std::int32_t, 2>> f
 bool is_readable(const Tokens& numbers, int n_bytes_less = 0) {
     const LookupFile file(numbers, n_bytes_less);
     NgramCounts counts;
-    return read_lookup_file(file.path(), counts);
+    return !problem_of_lookup_file(file.path(), n_vocab, counts);
 }
 
 NgramCache cache(const std::string& static_file = "", const std::string& dynamic_file = "") {
-    return {static_file, dynamic_file, 2};
+    return {static_file, dynamic_file, 2, n_vocab};
 }
 
 /// Draft of one token after `text` with these records in the dynamic file.
@@ -219,7 +221,7 @@ TEST_CASE("ngram-cache: slots are apart, and forget at reset") {
 TEST_CASE("lookup file: counts of every record are there") {
     const LookupFile file(joined({record({5}, {{6, 2}, {7, 3}}), record({5, 6, 7, 8}, {{9, 4}})}));
     NgramCounts counts;
-    REQUIRE(read_lookup_file(file.path(), counts));
+    REQUIRE_FALSE(problem_of_lookup_file(file.path(), n_vocab, counts));
     const auto count_of = [&](const Tokens& ngram) { return counts.count(counts.find(ngram)); };
     CHECK(count_of({5, 6}) == 2);
     CHECK(count_of({5, 7}) == 3);
@@ -245,23 +247,38 @@ TEST_CASE("lookup file: what isn't a lookup cache is refused") {
     CHECK_FALSE(is_readable(record({-2, 7}, {{6, 2}})));
 }
 
+TEST_CASE("lookup file: tokens that the model doesn't know are refused, and told") {
+    const auto problem_of = [](const Tokens& numbers) {
+        const LookupFile file(numbers);
+        NgramCounts counts;
+        return problem_of_lookup_file(file.path(), n_vocab, counts).value_or("");
+    };
+    CHECK(problem_of(record({n_vocab - 1}, {{n_vocab - 1, 2}})).empty());
+    CHECK(problem_of(record({n_vocab}, {{6, 2}})).find("token 1000, but the model knows 0 to 999") == 10);
+    CHECK(problem_of(record({5}, {{6, 2}, {2'000'000'000, 2}})).find("token 2000000000") == 10);
+    CHECK(problem_of(record({5}, {{6, 0}})).find("record 1 has the follower 6, 0 times") !=
+          std::string::npos);
+}
+
 TEST_CASE("lookup file: a folder, a pipe and a missing file are refused") {
     NgramCounts counts;
-    CHECK_FALSE(read_lookup_file("/nowhere/at/all", counts));
-    CHECK_FALSE(read_lookup_file(std::filesystem::temp_directory_path().string(), counts));
+    CHECK(problem_of_lookup_file("/nowhere/at/all", n_vocab, counts));
+    CHECK(problem_of_lookup_file(std::filesystem::temp_directory_path().string(), n_vocab, counts));
     const LookupFile taken({});
     std::remove(taken.path().c_str());
     REQUIRE(mkfifo(taken.path().c_str(), 0600) == 0);
-    CHECK_FALSE(read_lookup_file(taken.path(), counts));
+    CHECK(problem_of_lookup_file(taken.path(), n_vocab, counts));
 }
 
 TEST_CASE("11 §6.6: a file that can't be read drops the type") {
     std::string reason;
+    std::string detail;
     SpeculationParams params;
     params.lookup_dynamic = "/nowhere/at/all";
-    CHECK_FALSE(make_ngram_drafter(DraftType::ngram_cache, params, 1, reason));
+    CHECK_FALSE(make_ngram_drafter(DraftType::ngram_cache, params, 1, n_vocab, reason, detail));
     CHECK(reason == "cache-file");
+    CHECK(detail.find("'/nowhere/at/all' can't be opened: No such file") != std::string::npos);
     params = {};
     params.lookup_static = "/nowhere/at/all";
-    CHECK_FALSE(make_ngram_drafter(DraftType::ngram_cache, params, 1, reason));
+    CHECK_FALSE(make_ngram_drafter(DraftType::ngram_cache, params, 1, n_vocab, reason, detail));
 }

@@ -141,6 +141,7 @@ TEST_CASE("drafters: a draft ends before a token that stands for media") {
 TEST_CASE("drafters: hostile texts take no harm and little time") {
     SpeculationParams params;
     std::string reason;
+    std::string detail;
     const std::vector<Tokens> texts{Tokens(long_text, 7),
                                     Tokens(long_text, std::numeric_limits<Token>::min()),
                                     extreme_text(long_text),
@@ -148,7 +149,7 @@ TEST_CASE("drafters: hostile texts take no harm and little time") {
                                     repeated({1, 2}, long_text / 2),
                                     Tokens{7}};
     for (const auto& [type, name] : draft_type_names) {
-        const auto drafter = make_ngram_drafter(type, params, 1, reason);
+        const auto drafter = make_ngram_drafter(type, params, 1, 1000, reason, detail);
         if (!drafter) {
             continue;
         }
@@ -170,9 +171,10 @@ TEST_CASE("drafters: hostile texts take no harm and little time") {
 
 TEST_CASE("11 §3.1: every n-gram type can be made") {
     std::string reason;
+    std::string detail;
     for (const auto& [type, name] : draft_type_names) {
         if (!is_model_drafter(type)) {
-            const auto drafter = make_ngram_drafter(type, {}, 2, reason);
+            const auto drafter = make_ngram_drafter(type, {}, 2, 1000, reason, detail);
             REQUIRE(drafter);
             CHECK(drafter->type() == type);
         }
@@ -182,12 +184,14 @@ TEST_CASE("11 §3.1: every n-gram type can be made") {
 
 TEST_CASE("11 §3.4: a model drafter isn't made here") {
     std::string reason;
-    CHECK_FALSE(make_ngram_drafter(DraftType::draft_simple, {}, 2, reason));
+    std::string detail;
+    CHECK_FALSE(make_ngram_drafter(DraftType::draft_simple, {}, 2, 1000, reason, detail));
     CHECK(reason == "type-not-built");
 }
 
 TEST_CASE("11 §6: own lengths by default") {
     std::string reason;
+    std::string detail;
     struct Case {
         DraftType type;
         std::int32_t own_min;
@@ -197,7 +201,7 @@ TEST_CASE("11 §6: own lengths by default") {
          {Case{DraftType::ngram_simple, 0, 48}, Case{DraftType::ngram_map_k, 0, 48},
           Case{DraftType::ngram_map_k4v, 0, 48}, Case{DraftType::ngram_mod, 48, 64},
           Case{DraftType::ngram_cache, 0, 8}}) {
-        const auto drafter = make_ngram_drafter(type, {}, 1, reason);
+        const auto drafter = make_ngram_drafter(type, {}, 1, 1000, reason, detail);
         CHECK(drafter->own_min() == own_min);
         CHECK(drafter->own_max() == own_max);
     }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "running_engine.h"
@@ -85,4 +86,46 @@ TEST_CASE("10 20.2: a save that fails leaves no file") {
     const Result saved = running.run_one(action(TaskKind::slot_save, 0, folder.file(std::string(256, 'n'))));
     CHECK(saved.error == ErrorKind::server);
     CHECK(folder.n_files() == 0);
+}
+
+TEST_CASE("10 20.3: a file that is not sound is never loaded, and its slot goes on empty") {
+    const Folder folder;
+    const std::string path = folder.file("slot.bin");
+    FakeHostOptions options;
+    options.context.file_problem = "has 5 cells for 40 tokens";
+    RunningEngine running(options, without_cache());
+    running.run_one(on_slot(0, 40));
+    running.run_one(action(TaskKind::slot_save, 0, path));
+    const Result refused = running.run_one(action(TaskKind::slot_restore, 2, path));
+    CHECK(refused.error == ErrorKind::invalid_request);
+    CHECK(refused.text.find("has 5 cells for 40 tokens") != std::string::npos);
+    CHECK(running.run_one(on_slot(2, 40)).n_prompt_cached == 0);
+}
+
+TEST_CASE("10 20.3: tokens that the model doesn't know, or at other positions than memory has, are refused") {
+    const Folder folder;
+    const std::string path = folder.file("slot.bin");
+    RunningEngine running({}, without_cache());
+    running.run_one(on_slot(0, 40));
+    running.run_one(action(TaskKind::slot_save, 0, path));
+    const auto restored_with = [&](std::streamoff at, std::int32_t number) {
+        const std::string altered = folder.file("altered.bin");
+        fs::copy_file(path, altered, fs::copy_options::overwrite_existing);
+        {
+            std::fstream file(altered, std::ios::binary | std::ios::in | std::ios::out);
+            file.seekp(at);
+            file.write(reinterpret_cast<const char*>(&number), sizeof number);
+        }
+        return running.run_one(action(TaskKind::slot_restore, 2, altered));
+    };
+    // The file of the fake context: a count of 64 bits, tokens, a head of 24 bytes, then cells of 16.
+    constexpr std::streamoff first_token = 8;
+    CHECK(restored_with(first_token, 64).error == ErrorKind::invalid_request);
+    CHECK(restored_with(first_token, -1).error == ErrorKind::invalid_request);
+    constexpr std::streamoff last_cell = first_token + 40 * 4 + 24 + 39 * 16;
+    const Result moved = restored_with(last_cell, 2'000'000'000);
+    CHECK(moved.error == ErrorKind::invalid_request);
+    CHECK(moved.text.find("positions 0 to 2000000000") != std::string::npos);
+    CHECK(running.run_one(on_slot(2, 40)).text == running.run_one(on_slot(1, 40)).text);
+    CHECK(running.run_one(action(TaskKind::slot_restore, 2, path)).n_slot_tokens == 40);
 }

@@ -120,6 +120,22 @@ def test_every_grammar_is_one_that_the_engine_takes(name: str, choice: str, para
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_grammar_of_many_tools_is_not_too_slow_for_the_engine(name: str) -> None:
+    own = TOOLS[0]["function"]["parameters"]
+    many = [
+        {
+            "type": "function",
+            "function": {
+                "name": f"tool_{at}",
+                "parameters": {**own, "properties": {**own["properties"], f"value_{at}": {}}},
+            },
+        }
+        for at in range(50)
+    ]
+    check_grammar(detect_format(TEMPLATES[name]).tool_grammar(many, "required", True).grammar)
+
+
 @pytest.mark.parametrize("name", [name for name in TEMPLATES if name not in TAGGED])
 def test_a_required_call_is_the_only_thing_a_model_can_write(judge: GrammarJudge, name: str) -> None:
     grammar = required(name).grammar

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import string
 import time
+from collections.abc import Iterable
 
 import pytest
 
@@ -122,6 +124,46 @@ def test_grammars_that_read_a_text_in_too_many_ways_are_refused_soon(grammar: st
     with pytest.raises(GrammarError, match=r"ways|ambiguous"):
         check_grammar(grammar)
     assert time.process_time() - started < 10
+
+
+def loop_of(alternatives: Iterable[str]) -> str:
+    return f"root ::= ({' | '.join(alternatives)})*"
+
+
+HAN = [chr(0x4E00 + 2 * at) for at in range(8000)]
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        pytest.param(loop_of(f"[{one}]" for one in HAN[:100]), id="100 characters"),
+        pytest.param(loop_of(f"[{one}]" for one in HAN), id="8000 characters"),
+        pytest.param(loop_of(f'"{one}"' for one in string.ascii_letters), id="letters"),
+        pytest.param(f"root ::= [{''.join(HAN)}]*", id="a class of many ranges"),
+        pytest.param(f"root ::= [^{''.join(HAN)}]", id="all but many ranges"),
+        pytest.param("root ::= " + " | ".join(f'"x{at}"' for at in range(1000)), id="alternatives"),
+        pytest.param(f"root ::= a a a a\na ::= {' | '.join(map(quote, HAN[:100]))}", id="rules in a row"),
+        pytest.param(f"root ::= {' '.join(f'[{one}]?' for one in HAN[:500])} [a]", id="left out"),
+    ],
+)
+def test_grammars_that_the_engine_would_be_slow_with_are_refused(grammar: str) -> None:
+    with pytest.raises(GrammarError, match=r"seconds that are allowed|ways to read"):
+        check_grammar(grammar)
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        "root ::= [a-z]+ | [0-9]+",
+        loop_of(f'"{one}"' for one in string.digits),
+        "root ::= " + " | ".join(f'"{one}"' for one in string.ascii_letters),
+        "root ::= " + " | ".join(f'"x{at}"' for at in range(200)),
+        f"root ::= [{''.join(HAN[:1000])}]+",
+        f"root ::= {' | '.join(map(quote, HAN[:200]))}",
+    ],
+)
+def test_grammars_of_some_alternatives_and_ranges_pass(grammar: str) -> None:
+    check_grammar(grammar)
 
 
 def test_many_rules_that_may_be_empty_take_time_in_the_order_of_their_number() -> None:

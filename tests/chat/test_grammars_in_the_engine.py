@@ -65,6 +65,11 @@ CASES: list[tuple[Any, list[str], list[str]]] = [
     ({"type": "number", "minimum": 0, "maximum": 1}, ["0", "0.25", "1", "1.0"], ["1.5", "-0.1", "2"]),
     ({"type": "number", "maximum": -2}, ["-2", "-2.5", "-31"], ["-1.5", "2"]),
     ({"enum": ["a", 1, None, {"k": [1]}]}, ['"a"', "1", "null", '{"k":[1]}'], ['"b"', "2"]),
+    (
+        {"enum": [*range(30), "ab", "abc", "a", "b", "ba", ""]},
+        ["1", "12", "29", '"ab"', '"abc"', '"a"', '"ba"', '""'],
+        ["30", '"c"', '"abcd"', '"bb"'],
+    ),
     ({"const": 'x"y'}, [r'"x\"y"'], ['"x"']),
     ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, ["1", "true"], ['"1"']),
     ({"oneOf": [{"const": 1}, {"const": 2}]}, ["1", "2"], ["3"]),

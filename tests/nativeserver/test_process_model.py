@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -38,6 +39,27 @@ def test_a_missing_file_is_named_in_the_last_line() -> None:
     assert status == 1
     assert last.startswith("error: load failed [model-open]: ")
     assert "/no/such.gguf" in last
+
+
+def test_a_pipe_is_no_model_no_adapter_and_no_draft_model(smollm2: Path, tmp_path: Path) -> None:
+    pipe = str(tmp_path / "pipe.gguf")
+    os.mkfifo(pipe)
+    drafting = ("--spec-type", "draft-simple", "--spec-strict")
+    for arguments in (
+        ("-m", pipe),
+        ("-m", str(smollm2), "--lora", pipe),
+        ("-m", str(smollm2), "-md", pipe, *drafting),
+    ):
+        status, last = failed_start(*arguments)
+        assert status == 1
+        assert f"'{pipe}': it is not a regular file" in last
+
+
+def test_a_model_without_layers_fails_the_load(smollm2: Path) -> None:
+    status, last = failed_start("-m", str(smollm2), "--override-kv", "llama.block_count=int:0")
+    assert status == 1
+    assert last.startswith("error: load failed [model-load]: ")
+    assert "llama.block_count of 0; 1 to 512 are allowed" in last
 
 
 def test_a_device_that_is_not_there_fails_the_load(smollm2: Path) -> None:

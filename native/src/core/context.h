@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,7 +103,11 @@ class Context {
     /// Bytes written, 0 when it failed.
     virtual std::size_t save_file(SequenceId sequence, const std::string& path,
                                   const std::vector<Token>& tokens) = 0;
-    /// Bytes read, 0 when it failed; fills `tokens` with at most `capacity` of them.
+    /// What keeps the file from being loaded, in words that go on after its name; nothing where its structure
+    /// is sound.
+    virtual std::optional<std::string> problem_of_file(const std::string& path, std::size_t capacity) = 0;
+    /// Bytes read, 0 when it failed; REQUIRES that the file has no problem. Fills `tokens` with at most
+    /// `capacity` of them.
     virtual std::size_t load_file(SequenceId sequence, const std::string& path, std::size_t capacity,
                                   std::vector<Token>& tokens) = 0;
 

@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/adapters.h"
 #include "core/launch.h"
@@ -54,17 +58,56 @@ void save(DecodeState& state, Slot& slot, const Task& task) {
     state.results.push(std::move(result));
 }
 
+/// Whether what was loaded can be gone on with; nothing: it can.
+std::optional<std::string> problem_of_restored(DecodeState& state, const Slot& slot,
+                                               const std::vector<Token>& tokens) {
+    const std::int32_t n_vocab = state.model.vocabulary->size();
+    const auto unknown = std::ranges::find_if(tokens, [&](Token id) { return id < 0 || id >= n_vocab; });
+    if (unknown != tokens.end()) {
+        return "holds the token " + std::to_string(*unknown) + ", but the model knows 0 to " +
+               std::to_string(n_vocab - 1);
+    }
+    const ContextFacts& facts = state.facts();
+    if (!facts.has_memory) {
+        return std::nullopt;
+    }
+    const Position first = state.context().position_min(slot.id);
+    const Position last = state.context().position_max(slot.id);
+    const auto n_tokens = static_cast<Position>(tokens.size());
+    // A window and a running state don't hold the first tokens any more.
+    const bool forgets = facts.n_swa > 0 || facts.is_recurrent || facts.is_hybrid;
+    const bool is_sound =
+        n_tokens == 0 ? last < 0 : last == n_tokens - 1 && first >= 0 && first <= (forgets ? last : 0);
+    if (is_sound) {
+        return std::nullopt;
+    }
+    return "left the positions " + std::to_string(first) + " to " + std::to_string(last) + " for " +
+           std::to_string(n_tokens) + " tokens";
+}
+
 void restore(DecodeState& state, Slot& slot, const Task& task) {
     const Micros start = now_us();
     const auto capacity = static_cast<std::size_t>(state.facts().n_ctx_slot);
     std::vector<Token> tokens;
     // What a failed load leaves in memory belongs to no list.
     state.clear(slot);
-    const std::size_t n_bytes = state.context().load_file(slot.id, task.file_path, capacity, tokens);
-    if (n_bytes == 0 || tokens.size() > capacity) {
+    const auto refuse = [&](const std::string& problem) {
         state.clear(slot);
         state.send_error(task, ErrorKind::invalid_request,
-                         "Unable to restore slot, no available space in KV cache or invalid slot save file");
+                         "Unable to restore the slot from " + task.file_name + ", which " + problem +
+                             "; the file has to be one that this model's slots were saved to");
+    };
+    if (const auto problem = state.context().problem_of_file(task.file_path, capacity)) {
+        refuse(*problem);
+        return;
+    }
+    const std::size_t n_bytes = state.context().load_file(slot.id, task.file_path, capacity, tokens);
+    if (n_bytes == 0 || tokens.size() > capacity) {
+        refuse("doesn't fit this model or the memory that is left");
+        return;
+    }
+    if (const auto problem = problem_of_restored(state, slot, tokens)) {
+        refuse(*problem);
         return;
     }
     slot.record.tokens = std::move(tokens);

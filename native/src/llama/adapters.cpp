@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/model_host.h"
+#include "llama/model_file.h"
 
 namespace paddock {
 namespace {
@@ -31,6 +32,9 @@ LoraView view_of(const llama_adapter_lora* adapter, const LlamaVocabulary& vocab
 Adapters load_adapters(const EngineParams& params, llama_model* model, const LlamaVocabulary& vocabulary) {
     Adapters adapters;
     for (const LoraParams& lora : params.loras) {
+        if (const auto problem = problem_of_path(lora.path)) {
+            throw LoadError("lora", "cannot open lora adapter '" + lora.path + "': " + *problem);
+        }
         llama_adapter_lora* handle = llama_adapter_lora_init(model, lora.path.c_str());
         if (handle == nullptr) throw LoadError("lora", "failed to load lora adapter '" + lora.path + "'");
         LoraView view = view_of(handle, vocabulary);

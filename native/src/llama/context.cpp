@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/slot_file.h"
 #include "llama/log.h"
 #include "llama/sampler_chain.h"
 
@@ -165,6 +166,17 @@ bool LlamaContext::write_state(SequenceId sequence, std::span<const std::byte> s
 std::size_t LlamaContext::save_file(SequenceId sequence, const std::string& path,
                                     const std::vector<Token>& tokens) {
     return llama_state_seq_save_file(context_.get(), path.c_str(), sequence, tokens.data(), tokens.size());
+}
+
+std::optional<std::string> LlamaContext::problem_of_file(const std::string& path, std::size_t capacity) {
+    SlotFileParts parts;
+    if (facts_.is_recurrent && !facts_.is_hybrid) {
+        parts.n_caches = 0;
+    } else if (llama_model_n_swa(model_.get()) > 0) {
+        parts.n_caches = 2;
+    }
+    parts.has_running_state = facts_.is_recurrent || facts_.is_hybrid;
+    return problem_of_slot_file(path, capacity, parts);
 }
 
 std::size_t LlamaContext::load_file(SequenceId sequence, const std::string& path, std::size_t capacity,

@@ -32,6 +32,7 @@ class LlamaContext final : public Context {
 
     std::size_t save_file(SequenceId sequence, const std::string& path,
                           const std::vector<Token>& tokens) override;
+    std::optional<std::string> problem_of_file(const std::string& path, std::size_t capacity) override;
     std::size_t load_file(SequenceId sequence, const std::string& path, std::size_t capacity,
                           std::vector<Token>& tokens) override;
 

@@ -1,9 +1,6 @@
 #include "llama/draft_host.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 #include "core/speculation/draft_type.h"
 #include "core/speculation/vocabulary_check.h"
@@ -11,6 +8,7 @@
 #include "llama/context_request.h"
 #include "llama/load_steps.h"
 #include "llama/log.h"
+#include "llama/model_file.h"
 #include "llama/model_request.h"
 #include "llama/vocabulary.h"
 
@@ -30,9 +28,8 @@ auto with_reason(const char* reason, Step step) {
 
 void check_file(const std::string& path) {
     if (path.empty()) throw LoadError("draft-file-missing", "no draft model was given");
-    if (!std::ifstream(path)) {
-        throw LoadError("draft-file-missing",
-                        "cannot open draft model '" + path + "': " + std::strerror(errno));
+    if (const auto problem = problem_of_path(path)) {
+        throw LoadError("draft-file-missing", "cannot open draft model '" + path + "': " + *problem);
     }
 }
 
@@ -45,8 +42,10 @@ struct LoadedDrafter {
 LoadedDrafter made_drafter(EngineParams params, const std::function<bool()>& is_cancelled,
                            const Loaded& loaded) {
     check_file(params.model_path);
-    const ModelHandle model =
-        with_reason("draft-load-failed", [&] { return load_model(params, is_cancelled); });
+    const ModelHandle model = with_reason("draft-load-failed", [&] {
+        ModelFile(params.model_path).check_sizes({});
+        return load_model(params, is_cancelled);
+    });
     const auto vocabulary = std::make_shared<LlamaVocabulary>(model);
     if (const auto mismatch = mismatch_of(*loaded.vocabulary, *vocabulary)) {
         throw LoadError(mismatch->reason, mismatch->detail);

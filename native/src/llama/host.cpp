@@ -131,6 +131,7 @@ Loaded LlamaHost::load_here(const EngineParams& params, const std::function<bool
     context_params_of(effective);
     check_drafter_names(effective);
     const ModelFile file(effective.model_path);
+    file.check_sizes(effective.metadata_overrides);
     if (effective.fit && !effective_) effective = fitted(effective, file);
     for (int retries = 0;; ++retries) {
         forget_library_errors();

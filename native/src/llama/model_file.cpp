@@ -4,10 +4,15 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <regex>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "core/model_host.h"
 #include "llama.h"
@@ -20,6 +25,7 @@ namespace {
 constexpr std::int64_t max_layers = 512;
 constexpr std::int64_t max_row_width = 1 << 19;
 constexpr std::int64_t max_parts = 1024;
+constexpr std::int64_t max_context = std::numeric_limits<std::int32_t>::max();
 
 LoadError open_error(const std::string& path, const std::string& reason) {
     return {"model-open", "cannot open model '" + path + "': " + reason};
@@ -120,7 +126,16 @@ class WeightSums {
 
 }  // namespace
 
-ModelFile::ModelFile(const std::string& path) {
+std::optional<std::string> problem_of_path(const std::string& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (error) return error.message();
+    if (!std::filesystem::is_regular_file(status)) return "it is not a regular file";
+    if (!std::ifstream(path)) return std::strerror(errno);
+    return std::nullopt;
+}
+
+ModelFile::ModelFile(const std::string& path) : path_(path) {
     parts_.push_back(open(path));
     const gguf_context* first = parts_.front().get();
     architecture_ = text_of(first, "general.architecture");
@@ -133,17 +148,34 @@ ModelFile::ModelFile(const std::string& path) {
 }
 
 ModelFile::Part ModelFile::open(const std::string& path) {
-    std::FILE* raw = std::fopen(path.c_str(), "rb");
-    if (raw == nullptr) throw open_error(path, std::strerror(errno));
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(raw, std::fclose);
+    if (const auto problem = problem_of_path(path)) throw open_error(path, *problem);
+    std::ifstream file(path, std::ios::binary);
     std::array<char, 4> magic{};
-    const std::size_t read = std::fread(magic.data(), 1, magic.size(), raw);
-    if (read != magic.size() || std::string_view(magic.data(), read) != "GGUF") {
+    if (!file.read(magic.data(), magic.size()) || std::string_view(magic.data(), magic.size()) != "GGUF") {
         throw open_error(path, "it is not a GGUF file");
     }
     Part part(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
     if (part == nullptr) throw open_error(path, "its GGUF header can't be read");
     return part;
+}
+
+void ModelFile::check_sizes(const std::vector<MetadataOverride>& overrides) const {
+    constexpr std::pair<const char*, std::int64_t> sizes[] = {
+        {"block_count", max_layers}, {"embedding_length", max_row_width}, {"context_length", max_context}};
+    for (const auto& [name, most] : sizes) {
+        const std::string key = architecture_ + "." + name;
+        // libllama says by itself that one is missing.
+        std::int64_t value = number(name, 1);
+        for (const MetadataOverride& override : overrides) {
+            if (override.key == key && override.type == "int") {
+                value = std::strtoll(override.value.c_str(), nullptr, 10);
+            }
+        }
+        if (value >= 1 && value <= most) continue;
+        throw LoadError("model-load", "model '" + path_ + "' has a " + key + " of " + std::to_string(value) +
+                                          "; 1 to " + std::to_string(most) +
+                                          " are allowed: the file is damaged, or overridden wrongly");
+    }
 }
 
 std::int64_t ModelFile::number(const std::string& key, std::int64_t otherwise) const {

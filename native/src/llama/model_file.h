@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,18 @@
 
 namespace paddock {
 
+/// Why the file can't be opened; nothing: it can. Pipes and devices, which may never end, can't.
+std::optional<std::string> problem_of_path(const std::string& path);
+
 class ModelFile {
   public:
     /// Opens the file and, of a model in several parts, the others. Throws LoadError `model-open` naming the
     /// path.
     explicit ModelFile(const std::string& path);
+
+    /// Throws LoadError `model-load` on sizes that libllama would end the process over, be they the file's or
+    /// those of `overrides`.
+    void check_sizes(const std::vector<MetadataOverride>& overrides) const;
 
     /// Sizes of the weights that the fit step may place, and of the memory with the types of `params`.
     FitModel fit_model(const EngineParams& params) const;
@@ -33,6 +41,7 @@ class ModelFile {
     std::vector<std::int64_t> numbers(const std::string& key, std::size_t n_layers,
                                       std::int64_t otherwise) const;
 
+    std::string path_;
     /// First part first; never empty.
     std::vector<Part> parts_;
     std::string architecture_;

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 namespace paddock {
 namespace {
 
 constexpr float impossible = -std::numeric_limits<float>::infinity();
+/// What libllama notes of so many candidates stays in the processor's caches, and what it does once a call
+/// doesn't count yet.
+constexpr std::size_t restricted_at_once = 8192;
+constexpr Micros longest_restriction = 5'000'000;
 
 }  // namespace
 
@@ -70,7 +75,19 @@ void Candidates::set_only(Token token) {
 }
 
 bool Candidates::restrict_by(llama_sampler* filter) {
-    llama_sampler_apply(filter, &array_);
+    const Micros start = now_us();
+    for (std::size_t begin = 0; begin < array_.size; begin += restricted_at_once) {
+        if (now_us() - start > longest_restriction) {
+            throw std::invalid_argument(
+                "grammar: it took longer than 5 seconds to look for one token; write "
+                "fewer alternatives and smaller character classes");
+        }
+        llama_token_data_array part{.data = array_.data + begin,
+                                    .size = std::min(restricted_at_once, array_.size - begin),
+                                    .selected = -1,
+                                    .sorted = false};
+        llama_sampler_apply(filter, &part);
+    }
     return std::any_of(array_.data, array_.data + array_.size,
                        [](const llama_token_data& candidate) { return candidate.logit > impossible; });
 }

@@ -28,7 +28,8 @@ class Candidates {
     /// A single token, chosen already.
     void set_only(Token token);
 
-    /// Marks what the filter refuses, and whether anything is left.
+    /// Marks what the filter refuses, and whether anything is left. Throws std::invalid_argument when that
+    /// takes longer than 5 seconds.
     bool restrict_by(llama_sampler* filter);
 
     /// Runs filters and selection. Nothing when every candidate was ruled out.

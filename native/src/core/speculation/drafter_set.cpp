@@ -25,9 +25,10 @@ DrafterSet::DrafterSet(DecodeState& state, RollbackRoute route) : state_(state) 
             continue;
         }
         std::string reason;
-        std::unique_ptr<Drafter> drafter = make(name, route, reason);
+        std::string detail;
+        std::unique_ptr<Drafter> drafter = make(name, route, reason, detail);
         if (drafter == nullptr) {
-            drop(name, reason);
+            drop(name, reason, detail);
             continue;
         }
         const std::string warning = ngram_warning(drafter->type(), state.params.speculation);
@@ -56,7 +57,8 @@ void DrafterSet::tell_route() {
     facts_.reduced_reason = std::move(route.reason);
 }
 
-std::unique_ptr<Drafter> DrafterSet::make(const std::string& name, RollbackRoute route, std::string& reason) {
+std::unique_ptr<Drafter> DrafterSet::make(const std::string& name, RollbackRoute route, std::string& reason,
+                                          std::string& detail) {
     const std::optional<DraftType> type = draft_type_of(name);
     if (!type.has_value()) {
         reason = "type-not-built";
@@ -68,7 +70,8 @@ std::unique_ptr<Drafter> DrafterSet::make(const std::string& name, RollbackRoute
         return make_draft_model(reason);
     } else {
         return make_ngram_drafter(*type, state_.params.speculation,
-                                  static_cast<std::int32_t>(state_.slots.size()), reason);
+                                  static_cast<std::int32_t>(state_.slots.size()),
+                                  state_.model.vocabulary->size(), reason, detail);
     }
     return nullptr;
 }
@@ -85,8 +88,9 @@ std::unique_ptr<Drafter> DrafterSet::make_draft_model(std::string& reason) {
 }
 
 /// The first reason is told while something else still runs, the last one when nothing does (11 §3.4).
-void DrafterSet::drop(const std::string& name, const std::string& reason) {
-    state_.log(log_warning, "drafting by " + name + " does not run: " + reason);
+void DrafterSet::drop(const std::string& name, const std::string& reason, const std::string& detail) {
+    state_.log(log_warning,
+               "drafting by " + name + " does not run: " + reason + (detail.empty() ? "" : ": " + detail));
     facts_.dropped.push_back({.type = name, .reason = reason});
     facts_.fallback_reason = members_.empty() ? reason : facts_.dropped.front().reason;
 }
@@ -101,7 +105,7 @@ void DrafterSet::drop_unusable() {
         const std::string reason = member->drafter->reason();
         member = members_.erase(member);
         std::erase(facts_.types, name);
-        drop(name, reason);
+        drop(name, reason, {});
     }
 }
 

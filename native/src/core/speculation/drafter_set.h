@@ -31,9 +31,10 @@ class DrafterSet {
 
   private:
     void tell_route();
-    std::unique_ptr<Drafter> make(const std::string& name, RollbackRoute route, std::string& reason);
+    std::unique_ptr<Drafter> make(const std::string& name, RollbackRoute route, std::string& reason,
+                                  std::string& detail);
     std::unique_ptr<Drafter> make_draft_model(std::string& reason);
-    void drop(const std::string& name, const std::string& reason);
+    void drop(const std::string& name, const std::string& reason, const std::string& detail);
 
     DecodeState& state_;
     std::vector<Member> members_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "core/speculation/lookup_file.h"
 
 namespace paddock {
@@ -93,15 +94,24 @@ std::optional<Token> longest_match(NgramCounts& counts, std::span<const Token> t
     return std::nullopt;
 }
 
-bool was_read(const std::string& path, NgramCounts& counts) {
-    return path.empty() || read_lookup_file(path, counts);
+/// With the name of the file; empty: none.
+std::string problem_of(const std::string& path, std::int32_t n_vocab, NgramCounts& counts) {
+    if (path.empty()) {
+        return {};
+    }
+    const auto problem = problem_of_lookup_file(path, n_vocab, counts);
+    return problem ? "'" + printable(path) + "' " + *problem : std::string();
 }
 
 }  // namespace
 
-NgramCache::NgramCache(const std::string& static_file, const std::string& dynamic_file, std::int32_t n_slots)
-    : files_were_read_(was_read(static_file, static_) && was_read(dynamic_file, dynamic_)),
-      slots_(static_cast<std::size_t>(n_slots)) {}
+NgramCache::NgramCache(const std::string& static_file, const std::string& dynamic_file, std::int32_t n_slots,
+                       std::int32_t n_vocab)
+    : problem_(problem_of(static_file, n_vocab, static_)), slots_(static_cast<std::size_t>(n_slots)) {
+    if (problem_.empty()) {
+        problem_ = problem_of(dynamic_file, n_vocab, dynamic_);
+    }
+}
 
 void NgramCache::Slot::append(Token token) {
     // An n-gram's follower makes the next longer n-gram.

@@ -17,16 +17,17 @@ namespace paddock {
 
 class NgramCache final : public NgramDrafter {
   public:
-    /// Longest draft; llama-server's number.
-
-    /// Reads the files, lookup caches of llama.cpp; an empty name is no file. One that can't be read makes
-    /// the drafter unusable.
-    NgramCache(const std::string& static_file, const std::string& dynamic_file, std::int32_t n_slots);
+    /// Reads the files, lookup caches of llama.cpp for a vocabulary of `n_vocab`; an empty name is no file.
+    /// One that can't be read makes the drafter unusable.
+    NgramCache(const std::string& static_file, const std::string& dynamic_file, std::int32_t n_slots,
+               std::int32_t n_vocab);
 
     DraftType type() const override { return DraftType::ngram_cache; }
     std::int32_t own_max() const override { return longest_cache_draft; }
-    bool is_usable() const override { return files_were_read_; }
-    const char* reason() const override { return files_were_read_ ? "" : "cache-file"; }
+    bool is_usable() const override { return problem_.empty(); }
+    const char* reason() const override { return problem_.empty() ? "" : "cache-file"; }
+    /// The file that can't be read, why, and what to do; empty: all can.
+    const std::string& problem() const { return problem_; }
 
     void begin(SequenceId slot, std::span<const Token> tokens) override;
     void accepted(SequenceId /*slot*/, std::int32_t /*n_drafted*/, std::int32_t /*n_accepted*/,
@@ -57,7 +58,7 @@ class NgramCache final : public NgramDrafter {
 
     NgramCounts static_;
     NgramCounts dynamic_;
-    bool files_were_read_;
+    std::string problem_;
     std::vector<Slot> slots_;
 
     /// What follows `text`, of which only the end matters.

@@ -1,5 +1,7 @@
 #include "core/speculation/ngram_drafters.h"
 
+#include <utility>
+
 #include "core/speculation/ngram_cache.h"
 #include "core/speculation/ngram_map.h"
 #include "core/speculation/ngram_mod.h"
@@ -8,7 +10,8 @@
 namespace paddock {
 
 std::unique_ptr<Drafter> make_ngram_drafter(DraftType type, const SpeculationParams& params,
-                                            std::int32_t n_slots, std::string& reason) {
+                                            std::int32_t n_slots, std::int32_t n_vocab, std::string& reason,
+                                            std::string& detail) {
     std::unique_ptr<Drafter> drafter;
     switch (type) {
         case DraftType::ngram_simple: drafter = std::make_unique<NgramSimple>(params.simple, n_slots); break;
@@ -17,9 +20,13 @@ std::unique_ptr<Drafter> make_ngram_drafter(DraftType type, const SpeculationPar
             drafter = std::make_unique<NgramMapK4v>(params.map_k4v, n_slots);
             break;
         case DraftType::ngram_mod: drafter = std::make_unique<NgramMod>(params.mod, n_slots); break;
-        case DraftType::ngram_cache:
-            drafter = std::make_unique<NgramCache>(params.lookup_static, params.lookup_dynamic, n_slots);
+        case DraftType::ngram_cache: {
+            auto cache =
+                std::make_unique<NgramCache>(params.lookup_static, params.lookup_dynamic, n_slots, n_vocab);
+            detail = cache->problem();
+            drafter = std::move(cache);
             break;
+        }
         case DraftType::draft_simple: reason = "type-not-built"; return nullptr;
     }
     if (!drafter->is_usable()) {
