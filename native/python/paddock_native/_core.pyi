@@ -214,7 +214,7 @@ class SpeculationFacts:
 class LoraParams:
     """An adapter file and its scale."""
 
-    def __init__(self, path: str | os.PathLike[str], scale: float=1.0) -> None: ...
+    def __init__(self, path: str | os.PathLike[str], scale: float = 1.0) -> None: ...
     path: str
     scale: float
 
@@ -306,7 +306,7 @@ def problems_of(params: EngineParams) -> list[str]:
 class GrammarTrigger:
     """What starts a lazy grammar."""
 
-    def __init__(self, kind: str='word', value: str='', token: int=-1) -> None: ...
+    def __init__(self, kind: str = "word", value: str = "", token: int = -1) -> None: ...
     kind: str
     value: str
     token: int
@@ -629,7 +629,6 @@ class Device:
     free_bytes: Final[int]
 
 def list_devices() -> list[Device]: ...
-
 def library_info() -> dict[str, str | bool]:
     """Version, features of the processor in use, and what this build of llama.cpp can do."""
 

@@ -100,7 +100,8 @@ std::string problem_of(const std::string& path, std::int32_t n_vocab, NgramCount
         return {};
     }
     const auto problem = problem_of_lookup_file(path, n_vocab, counts);
-    return problem ? "'" + printable(path) + "' " + *problem : std::string();
+    return problem ? std::string(1, '\'').append(printable(path)).append("' ").append(*problem)
+                   : std::string();
 }
 
 }  // namespace
