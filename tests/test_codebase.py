@@ -60,6 +60,7 @@ UNITLESS: dict[str, str] = {
     "framework/nativeserver/core_speculation.py:ewma": "share of a mean that the newest value makes",
     "framework/nativeserver/core_speculation.py:baseline_interval": "cycles of the decode thread",
     "framework/nativeserver/core_speculation.py:p_min": "from 0 to 1",
+    "framework/nativeserver/core_speculation.py:p_split": "from 0 to 1",
     "framework/nativeserver/core_speculation.py:draft_temperature": "of sampling",
     "framework/nativeserver/field_table.py:low": "of whatever a field measures",
     "framework/nativeserver/field_table.py:high": "of whatever a field measures",

@@ -326,7 +326,7 @@ def when(server: Running, command: str, happens: Callable[[], None]) -> None:
 
 def test_load_waits_until_the_model_is_ready(paddock: Paddock, server: Running) -> None:
     become(server, "chat", State.STARTING, result=None)
-    when(server, "load", lambda: become(server, "chat", State.READY))
+    when(server, "load", lambda: become(server, "chat", State.READY, last_error=None))
     ended = paddock("load", "chat")
     assert ended.code == 0
     # With what it was granted less than was asked for.

@@ -62,7 +62,8 @@ def test_a_completion_is_the_same(pair: EnginePair, name: str) -> None:
     real, native = pair.post(
         "/completion", greedy(**{"prompt": STORY, "return_tokens": True, **COMPLETIONS[name]})
     )
-    assert_same(native, real, apart_from=APART_FROM)
+    # The texts of grammars made of schemas differ, not what they allow.
+    assert_same(native, real, apart_from=[*APART_FROM, "generation_settings.grammar"])
 
 
 STREAMED: dict[str, dict[str, Any]] = {
@@ -102,7 +103,8 @@ OAI: dict[str, dict[str, Any]] = {
 def test_a_text_completion_is_the_same(pair: EnginePair, name: str) -> None:
     body = greedy(**{"prompt": STORY, "max_tokens": 16, **OAI[name]})
     real, native = pair.post("/v1/completions", body)
-    assert_same(native, real)
+    # The real one tells the usage of the first of several answers.
+    assert_same(native, real, apart_from=["usage"] if name.startswith("several") else [])
 
 
 def test_a_streamed_text_completion_is_the_same(pair: EnginePair) -> None:
