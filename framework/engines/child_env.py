@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from framework.engines.args import names_hub_repo
 from framework.engines.library_path import LibraryPath, with_libraries
-from framework.engines.spec_args import DRAFTER_VARIABLES, spec_types
+from framework.engines.spec_args import spec_types
 from framework.manifest.environment import (
     ENGINE_KEY,
     ENGINE_KEY_FILE,
@@ -21,6 +21,7 @@ from framework.manifest.environment import (
     SPEC_TYPE_VARIABLE,
     THREADS_VARIABLE,
 )
+from framework.values.drafter_variables import DRAFTER_VARIABLES
 from framework.values.plan import Section
 from framework.values.request import ModelRequest
 from framework.values.speculation import drafts_by_model

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from framework.engines.args import AUTO_WORDS, FLASH_FLAGS, TRUE_WORDS, V_TYPE_FLAGS
 from framework.engines.granted import UNQUANTISED
-from framework.engines.spec_args import DRAFT_V_FLAGS, DRAFTER_VARIABLES
+from framework.engines.spec_args import DRAFT_V_FLAGS
+from framework.values.drafter_variables import DRAFTER_VARIABLES
 from framework.values.engine import Capabilities
 from framework.values.plan import Section
 

@@ -11,13 +11,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from framework.engines.args import values_of
-from framework.manifest.environment import DRAFTER_FILE_VARIABLES, DRAFTER_HUB_VARIABLES
+from framework.values.drafter_variables import DRAFTER_FILE_VARIABLES, DRAFTER_VARIABLES
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 TYPE_FLAG, DEFAULT_FLAG = "--spec-type", "--spec-default"
 DRAFTER_FLAGS = frozenset({"--model-draft", "--spec-draft-model", "-md"})
 DRAFTER_HUB_FLAGS = frozenset({"--spec-draft-hf", "-hfd", "-hfrd", "--hf-repo-draft"})
-DRAFTER_VARIABLES = (*DRAFTER_FILE_VARIABLES, *DRAFTER_HUB_VARIABLES)
 DEPTH_FLAGS = frozenset({"--spec-draft-n-max", "--draft-max", "--draft-n", "--draft"})
 DEPTH_VARIABLES = ("LLAMA_ARG_SPEC_DRAFT_N_MAX", "LLAMA_ARG_DRAFT_MAX")
 DRAFT_K_FLAGS = frozenset({"--cache-type-k-draft", "--spec-draft-type-k", "-ctkd"})

@@ -14,6 +14,7 @@ from framework.manifest.schema_engines import EngineTable
 from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.spec_modes import MODES_WITH_DRAFTER, canonical_mode
 from framework.manifest.tables import Entry, Tables
+from framework.values.drafter_variables import DRAFTER_VARIABLES
 
 Declaring = Entry[EngineTable] | Entry[DefaultsTable]
 ENGINE_PREFIX = "LLAMA_ARG_"
@@ -27,9 +28,6 @@ PLACEMENT_VARIABLES = tuple(
     f"{ENGINE_PREFIX}{name}"
     for name in ("CPU_MOE", "N_CPU_MOE", "N_GPU_LAYERS", "TENSOR_SPLIT", "FIT", "FIT_TARGET", "FIT_CTX")
 )
-# What builds call them since the renaming, and what they called them before (14 §2).
-DRAFTER_FILE_VARIABLES = ("LLAMA_ARG_SPEC_DRAFT_MODEL", "LLAMA_ARG_MODEL_DRAFT")
-DRAFTER_HUB_VARIABLES = ("LLAMA_ARG_SPEC_DRAFT_HF_REPO", "LLAMA_ARG_HFD_REPO")
 SPEC_FLAGS = frozenset({"--spec-type", "--spec-default"})
 
 NEVER = {
@@ -39,7 +37,6 @@ NEVER = {
 }
 """Variable to what to do instead, or why it is so."""
 
-_DRAFTERS = (*DRAFTER_FILE_VARIABLES, *DRAFTER_HUB_VARIABLES)
 _BY_MODE = "the mode of its policy loads no drafter; use draft in a [speculation.NAME] table"
 _BY_KEY = "every process gets a random key unless engines.NAME.api_key is false"
 _BY_PLACEMENT = 'with placement.mode = "manual" the keys of placement say it'
@@ -81,7 +78,7 @@ def _unused(merged: ModelTable, tables: Tables) -> Iterator[tuple[str, str]]:
     if engine is None or engine.table.api_key:
         yield from ((variable, _BY_KEY) for variable in (ENGINE_KEY, ENGINE_KEY_FILE))
     if not _takes_drafter(merged, tables):
-        yield from ((variable, _BY_MODE) for variable in _DRAFTERS)
+        yield from ((variable, _BY_MODE) for variable in DRAFTER_VARIABLES)
 
 
 def _takes_drafter(merged: ModelTable, tables: Tables) -> bool:

@@ -7,15 +7,13 @@ import pytest
 from framework.engines.child_env import child_environment
 from framework.engines.library_path import LibraryPath
 from framework.manifest.environment import (
-    DRAFTER_FILE_VARIABLES,
-    DRAFTER_HUB_VARIABLES,
     ENGINE_KEY,
     NEVER,
     PLACEMENT_VARIABLES,
 )
+from framework.values.drafter_variables import DRAFTER_VARIABLES
 from tests.manifest.reading import MODEL, read, read_model
 
-DRAFTER_VARIABLES = (*DRAFTER_FILE_VARIABLES, *DRAFTER_HUB_VARIABLES)
 MANUAL = 'placement = { mode = "manual" }\n'
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import gguf
 import numpy
 
-from tests.support.working_models import add_byte_vocabulary
+from tests.support.working_models import add_byte_vocabulary, finish
 
 LAYERS = 4
 ATTENTION_INTERVAL = 4
@@ -46,11 +46,7 @@ def write_hybrid_model(path: Path) -> Path:
     writer.add_ssm_group_count(KEY_HEADS)
     writer.add_uint32("qwen35.full_attention_interval", ATTENTION_INTERVAL)
     _add_weights(writer, add_byte_vocabulary(writer))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return finish(writer, path)
 
 
 def _add_weights(writer: gguf.GGUFWriter, vocabulary: int) -> None:

@@ -93,7 +93,7 @@ void DepthControl::start_cycle(std::span<const SequenceId> generating, std::int6
     }
     n_memory_tokens_ = n_memory_tokens;
     const auto width = static_cast<std::int32_t>(generating_.size());
-    is_baseline_known_ = model_.cycle_ms(width, n_memory_tokens).has_value();
+    baseline_ms_ = model_.cycle_ms(width, n_memory_tokens);
     is_baseline_probe_ = is_baseline_due();
     if (is_baseline_probe_) {
         ++n_baseline_probes_;
@@ -144,8 +144,8 @@ std::int32_t DepthControl::cap(SequenceId slot, DraftType type, bool advance) {
         return 0;
     }
     if (state.setting.is_profit()) {
-        const CycleLeave leave{is_baseline_known_, is_baseline_probe_, lane.may_probe, is_model_drafter(type),
-                               outlooks_[static_cast<std::size_t>(type)].n_samples()};
+        const CycleLeave leave{baseline_ms_.has_value(), is_baseline_probe_, lane.may_probe,
+                               is_model_drafter(type), outlooks_[static_cast<std::size_t>(type)].n_samples()};
         const bool is_off = counters.n_max == 0 && counters.warm_up == 0;
         cap = profit_cap(counters, state.setting, params_, leave);
         is_probing = is_off && cap > 0;
@@ -216,9 +216,8 @@ void DepthControl::end_cycle(const Cycle& cycle) {
         ++n_drafting_cycles_;
     }
     if (cycle.is_pure) {
-        const auto width = static_cast<std::int32_t>(generating_.size());
-        if (const auto plain_ms = model_.cycle_ms(width, n_memory_tokens_)) {
-            most_trial_ms_ = most_trial_cycles * *plain_ms;
+        if (baseline_ms_) {
+            most_trial_ms_ = most_trial_cycles * *baseline_ms_;
             trial_ms_ = std::min(trial_ms_ + trial_share * (cycle.model_ms + cycle.draft_ms), most_trial_ms_);
         }
         model_.add_cycle(cycle.rows, cycle.model_ms, cycle.n_memory_tokens);

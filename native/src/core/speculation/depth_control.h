@@ -124,6 +124,7 @@ class DepthControl {
     void plan_probes(DraftType type);
     std::optional<double> trial_loss_ms(std::span<const Trial> trials, DraftType type) const;
     bool may_try(std::span<const Trial> trials, DraftType type);
+    void fill_gains(const DepthState& state, DraftType type, std::span<double> gains) const;
     void fill_group(Group& group, DraftType type, bool is_hopeful);
     void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
     void decide(DraftType type);
@@ -137,7 +138,8 @@ class DepthControl {
     std::vector<Slot> slots_;
     std::vector<SequenceId> generating_;
     std::int64_t n_memory_tokens_ = 0;
-    bool is_baseline_known_ = false;
+    /// Milliseconds of a cycle in which these slots draft nothing, as far as it is known.
+    std::optional<double> baseline_ms_;
     bool is_baseline_probe_ = false;
     std::int64_t n_drafting_cycles_ = 0;
     std::int64_t last_probe_cycle_ = -1;  // in drafting cycles

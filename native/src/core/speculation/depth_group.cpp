@@ -33,6 +33,10 @@ bool DepthControl::is_member(const Slot& slot, DraftType type) const {
            lane.state.setting.is_profit() && lane.state.counters.n_max >= 0;
 }
 
+void DepthControl::fill_gains(const DepthState& state, DraftType type, std::span<double> gains) const {
+    state.table.fill_gains(gains, params_.min_samples, outlooks_[static_cast<std::size_t>(type)]);
+}
+
 /// `is_hopeful`: the slots that may probe count as if each draft of theirs were right.
 void DepthControl::fill_group(Group& group, DraftType type, bool is_hopeful) {
     constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
@@ -53,8 +57,7 @@ void DepthControl::fill_group(Group& group, DraftType type, bool is_hopeful) {
         if (is_hopeful && lane.may_probe) {
             std::fill(gains.begin(), gains.end(), 1.0);
         } else {
-            lane.state.table.fill_gains(gains, params_.min_samples,
-                                        outlooks_[static_cast<std::size_t>(type)]);
+            fill_gains(lane.state, type, gains);
         }
         group.plan_slots.push_back({gains, lane.state.setting.n_min});
         most_rows += lane.state.setting.base;
@@ -150,7 +153,7 @@ std::optional<double> DepthControl::trial_loss_ms(std::span<const Trial> trials,
         tokens += slot.tokens;
         if (tried > depth) {
             std::array<double, static_cast<std::size_t>(AcceptanceTable::n_positions)> gains{};
-            state.table.fill_gains(gains, params_.min_samples, outlooks_[static_cast<std::size_t>(type)]);
+            fill_gains(state, type, gains);
             more += std::accumulate(gains.begin() + depth, gains.begin() + tried, 0.0);
         }
     }

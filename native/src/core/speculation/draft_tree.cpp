@@ -8,10 +8,24 @@ namespace paddock {
 
 namespace {
 
-constexpr std::int32_t no_node = -1;
 constexpr std::int32_t main_chain = -1;
 
 std::int32_t count_of(std::size_t size) { return static_cast<std::int32_t>(size); }
+
+bool is_parent(std::span<const DraftTree::Node> nodes, std::int32_t index) {
+    return std::ranges::find(nodes, index, &DraftTree::Node::parent) != nodes.end();
+}
+
+/// The first one; a node comes behind its parent.
+std::optional<std::int32_t> child_of(std::span<const DraftTree::Node> nodes, std::int32_t parent,
+                                     Token token) {
+    for (auto i = static_cast<std::size_t>(parent) + 1; i < nodes.size(); ++i) {
+        if (nodes[i].parent == parent && nodes[i].token == token) {
+            return count_of(i);
+        }
+    }
+    return std::nullopt;
+}
 
 /// A tree while it grows: its nodes are in the order in which they came.
 class Growth {
@@ -31,18 +45,18 @@ class Growth {
         std::int32_t at = side.hang_depth;
         std::size_t next = 0;
         for (; next < side.tokens.size(); ++next) {
-            const std::int32_t child = child_of(at, side.tokens[next]);
-            if (child == no_node) {
+            const std::optional<std::int32_t> child = child_of(nodes_, at, side.tokens[next]);
+            if (!child.has_value()) {
                 break;
             }
-            at = child;
+            at = *child;
         }
         // How long the main path is was decided before: nothing follows its end.
         if (next == side.tokens.size() || at == main_leaf_ || !has_room_behind(at)) {
             return;
         }
         std::int32_t chain = node(at).chain;
-        const bool ends_chain = chain != main_chain && !is_parent(at);
+        const bool ends_chain = chain != main_chain && !is_parent(nodes_, at);
         if (!ends_chain) {
             chain = count_of(hang_depths_.size());
             if (chain >= room_.n_chains) {
@@ -64,15 +78,6 @@ class Growth {
     const DraftTree::Node& node(std::int32_t index) const { return nodes_[static_cast<std::size_t>(index)]; }
     bool has_room_behind(std::int32_t parent) const {
         return count_of(nodes_.size()) - 1 < room_.n_nodes && node(parent).depth < room_.depth;
-    }
-    bool is_parent(std::int32_t index) const {
-        return std::ranges::find(nodes_, index, &DraftTree::Node::parent) != nodes_.end();
-    }
-    std::int32_t child_of(std::int32_t parent, Token token) const {
-        const auto found = std::ranges::find_if(nodes_, [&](const DraftTree::Node& candidate) {
-            return candidate.parent == parent && candidate.token == token;
-        });
-        return found == nodes_.end() ? no_node : static_cast<std::int32_t>(found - nodes_.begin());
     }
     void add(Token token, std::int32_t parent, std::int32_t chain) {
         nodes_.push_back({.token = token, .parent = parent, .depth = node(parent).depth + 1, .chain = chain});
@@ -139,17 +144,10 @@ std::int32_t DraftTree::deepest() const {
     return nodes_.empty() ? 0 : std::ranges::max_element(nodes_, {}, &Node::depth)->depth;
 }
 
-bool DraftTree::has_child(std::int32_t node) const {
-    return std::ranges::find(nodes_, node, &Node::parent) != nodes_.end();
-}
+bool DraftTree::has_child(std::int32_t node) const { return is_parent(nodes_, node); }
 
 std::optional<std::int32_t> DraftTree::child(std::int32_t node, Token token) const {
-    for (std::int32_t i = node + 1; i < size(); ++i) {
-        if ((*this)[i].parent == node && (*this)[i].token == token) {
-            return i;
-        }
-    }
-    return std::nullopt;
+    return child_of(nodes_, node, token);
 }
 
 std::int32_t DraftTree::ancestor(std::int32_t node, std::int32_t depth) const {
