@@ -24,17 +24,11 @@ from rich.table import Table
 
 from bench.engine_plan import find_engine, planned_by, stand_ins
 from bench.sparse_gguf import write_sparse_gguf
-from framework.planning.memory import (
-    CacheSettings,
-    Extras,
-    GpuBudget,
-    Hardware,
-    ModelShape,
-    TensorTable,
-    plan_memory,
-    table_of,
-)
+from framework.planning.memory.fit import Extras, plan_memory
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.settings import CacheSettings, GpuBudget, Hardware
+from framework.planning.memory.shape import ModelShape
+from framework.planning.memory.tensor_table import TensorTable, table_of
 from framework.values.plan import FitPlan
 from tests.support.memory_rows import (
     ENGINE_ONLY,

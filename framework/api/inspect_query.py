@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from framework.api.errors import ApiError
 from framework.api.inputs import bad_value, one_of
 from framework.api.inspect_notes import InspectSettings, value_cache_fault
-from framework.engines.granted import CACHE_TYPES
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
+from framework.values.cache_types import CACHE_TYPES
 from framework.values.units_text import read_whole_number, whole_number_text
 
 INSPECT_QUERY = (

@@ -14,17 +14,11 @@ from framework.api.inspect_notes import InspectSettings, setting_notes
 from framework.models.companions import Companions
 from framework.models.facts import FactsReader, ModelFacts
 from framework.planning.launch_memory import LaunchMemory, layer_fault, notes_on, unplanned
-from framework.planning.memory import (
-    CacheSettings,
-    GpuBudget,
-    Hardware,
-    Offload,
-    plan_memory,
-    remedies,
-    shape_of,
-    table_of,
-)
-from framework.planning.memory.settings import MICRO_BATCH
+from framework.planning.memory.fit import plan_memory
+from framework.planning.memory.remedies import remedies
+from framework.planning.memory.settings import MICRO_BATCH, CacheSettings, GpuBudget, Hardware, Offload
+from framework.planning.memory.shape import shape_of
+from framework.planning.memory.tensor_table import table_of
 from framework.planning.memory_reasons import model_exceeds_memory
 from framework.planning.pool_hardware import backend_of, gpu_budget
 from framework.values.device import HOST_NAME, Device

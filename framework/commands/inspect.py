@@ -24,10 +24,10 @@ from framework.commands.local import load
 from framework.commands.memory_table import print_memory, print_verdict
 from framework.commands.options import JsonOption
 from framework.commands.output import note, print_json, print_reason, print_table, say
-from framework.engines.granted import CACHE_TYPES
 from framework.hardware.devices import host_memory
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
 from framework.models.facts import FactsReader
+from framework.values.cache_types import CACHE_TYPES
 from framework.values.device import HOST_NAME
 from framework.values.engine import EngineRef
 from framework.values.manifest import Manifest

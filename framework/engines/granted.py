@@ -10,22 +10,11 @@ from dataclasses import dataclass
 
 from framework.engines import args
 from framework.engines.user_flags import refused_flag
+from framework.values.cache_types import CACHE_TYPES
 from framework.values.engine import Capabilities
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import ModelRequest
 
-# Bytes per element of the cache types that may stand on a line (03 §2.2); the heavier one is planned with.
-CACHE_TYPES: Mapping[str, float] = {
-    "f32": 4.0,
-    "f16": 2.0,
-    "bf16": 2.0,
-    "q8_0": 34 / 32,
-    "q5_1": 24 / 32,
-    "q5_0": 22 / 32,
-    "q4_1": 20 / 32,
-    "q4_0": 18 / 32,
-    "iq4_nl": 18 / 32,
-}
 UNQUANTISED = frozenset({"f32", "f16", "bf16"})
 UNIFIED_WORDS = {"-kvu": True, "--kv-unified": True, "-no-kvu": False, "--no-kv-unified": False}
 

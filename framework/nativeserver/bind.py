@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +54,8 @@ def tls_fault(options: ServerOptions) -> str:
     """Why certificate and key cannot be used; empty when they can, or when there are none."""
     if options.ssl_cert_file is None or options.ssl_key_file is None:
         return ""
+    import ssl  # takes as long as the rest of a start before the load, and most servers need none of it
+
     try:
         # A password that nobody is asked for.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -7,6 +7,7 @@ process, or another.
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def check_context(params: Any, module: Any) -> None:
     the cache can't be known from the file.
     """
     needed_bytes = 0 if params.n_ctx <= 0 or params.metadata_overrides else cache_bytes(params)
-    if needed_bytes == 0:
+    if needed_bytes <= unused_bytes():
         return
     room = _room(params, module)
     if needed_bytes <= room.free_bytes:
@@ -74,6 +75,17 @@ def cache_bytes(params: Any) -> int:
         ubatch=params.n_ubatch,
     )
     return kv_bytes(shape_of(with_window(found.header)), settings)
+
+
+def unused_bytes() -> int:
+    """Host memory that nobody uses, caches of the system counted as used; 0 where the system does not say.
+
+    Enough for most starts, which then need no closer look.
+    """
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 0
 
 
 def _room(params: Any, module: Any) -> Room:

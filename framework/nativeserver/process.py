@@ -109,12 +109,17 @@ def _serve(settings: Settings, core: Callable[[], Any]) -> int:
 
 
 def _live(settings: Settings, listening: Any, core: Callable[[], Any]) -> int:
+    from framework.nativeserver.loading import Loading
+
+    loading = Loading(settings, core)
+    loading.begin()
+    # While the library loads.
     import uvloop
 
     from framework.nativeserver.serving import CANCELLED, OK, serve
 
     try:
-        return uvloop.run(serve(settings, listening, core))
+        return uvloop.run(serve(settings, listening, loading))
     except LoadFailed as error:
         if error.code == CANCELLED:
             return OK

@@ -1,20 +1,20 @@
-"""The life of a server: listen, load meanwhile, answer, end in order (12 §1.3-1.5). Called by process.
+"""The life of a server: answer while the model loads, serve it, end in order (12 §1.3-1.5).
 
-A signal ends it with status 0 within 5 s, at whatever it is; a second one ends it at once.
+Called by process. A signal ends it with status 0 within 5 s, at whatever it is; a second one ends it at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from framework.chat.template_limits import TemplateError
 from framework.http_limits import limits_of_process
@@ -22,19 +22,13 @@ from framework.http_server import HttpServer
 from framework.nativeserver.app import loaded, make_app
 from framework.nativeserver.bind import Listening
 from framework.nativeserver.bridge import FAILED, EngineBridge
-from framework.nativeserver.context_memory import check_context
-from framework.nativeserver.core import Engine
-from framework.nativeserver.engine_params import engine_params
-from framework.nativeserver.load_failed import LoadFailed, load_hint
-from framework.nativeserver.missing_core import NO_CORE
+from framework.nativeserver.load_failed import LoadFailed
+from framework.nativeserver.loading import Loading
 from framework.nativeserver.off_loop import thread_of_its_own
 from framework.nativeserver.settings import Settings
 from framework.values.process import INTERRUPTED
 
 log = logging.getLogger(__name__)
-
-CoreLoader = Callable[[], Any]
-"""Imports the compiled core."""
 
 OK, BROKEN, DEVICE_GONE = 0, 1, 3
 CANCELLED = "cancelled"
@@ -46,29 +40,25 @@ FAULT_S = 2
 LAST_RESORT_S = 4.5
 STATE_EVERY_S = 0.2
 TEMPLATE_HINTS = "; start with --no-jinja, or choose a built-in template such as --chat-template chatml"
-NO_MEDIA = "this build has no media support; start without --mmproj"
 
 
-async def serve(settings: Settings, listening: Listening, load_core: CoreLoader) -> int:
+async def serve(settings: Settings, listening: Listening, loading: Loading) -> int:
     """Serve until a signal or a failure; the exit status. Raises LoadFailed."""
     stop = asyncio.Event()
     with _signals(stop):
-        try:
-            module = await asyncio.to_thread(load_core)
-        except ImportError as error:
-            raise LoadFailed("library", f"{NO_CORE}: {error}") from error
-        module.set_log_verbosity(0 if settings.log.disabled else settings.options.verbosity)
-        engine: Engine = module.Engine(engine_params(module, settings.options.engine))
+        engine, module = await asyncio.wrap_future(loading.engine)
         withheld = settings.options.undrafted_types
         async with EngineBridge(engine, module, withheld=withheld) as bridge:
-            return await _Server(settings, listening, bridge).run(stop)
+            return await _Server(settings, listening, bridge, loading).run(stop)
 
 
 class _Server:
-    def __init__(self, settings: Settings, listening: Listening, bridge: EngineBridge) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: Settings, listening: Listening, bridge: EngineBridge, loading: Loading
+    ) -> None:
         self._listening = listening
         self._bridge = bridge
+        self._loading = loading
         self._app = make_app(settings.options, bridge)
         options = settings.options
         self._http = HttpServer(
@@ -103,8 +93,9 @@ class _Server:
         return status
 
     async def _live(self) -> int:
-        """Load, then watch the engine until it fails or the server ends. Raises LoadFailed."""
-        await asyncio.to_thread(self._load)
+        """Wait for the model, then watch the engine until it fails or the server ends. Raises LoadFailed."""
+        await asyncio.wrap_future(self._loading.model)
+        await asyncio.to_thread(self._open)
         log.info("model loaded")
         while self._bridge.state != FAILED:
             if self._http.should_exit:
@@ -113,23 +104,16 @@ class _Server:
         log.error("the device has failed, and the engine with it; the process ends")
         return DEVICE_GONE
 
-    def _load(self) -> None:
-        """On a thread of its own, for as long as it takes. Raises LoadFailed."""
-        if self._settings.projector is not None:
-            raise LoadFailed("mmproj", f"{NO_MEDIA} '{self._settings.projector}'")
-        engine, module = self._bridge.engine, self._bridge.module
-        wanted = self._settings.options.engine
-        check_context(engine_params(module, wanted), module)
-        log.info("loading model '%s'", wanted["model_path"])
-        try:
-            engine.load()
-        except module.LoadError as error:
-            raise LoadFailed(error.code, f"{error}{load_hint(error.code, str(error))}") from error
+    def _open(self) -> None:
+        """The model is there: take requests. Raises LoadFailed."""
         try:
             loaded(self._app)
         except TemplateError as error:
             raise LoadFailed("template", f"{error}{TEMPLATE_HINTS}") from error
-        engine.start()
+        # What is there by now stays: no collection needs to look at it.
+        gc.freeze()
+        gc.enable()
+        self._bridge.engine.start()
 
     async def _end(self, status: int, http: asyncio.Task[None], life: asyncio.Task[int]) -> None:
         """End the engine, then the server: a stream gets its last event from its task, which takes as long as

@@ -14,7 +14,7 @@ from framework.planning.launch import Place, directed
 from framework.planning.launch_memory import LaunchMemory, plan_launch_memory, unplanned
 from framework.planning.launch_site import Launch, Site
 from framework.planning.line_settings import line_of, names_devices, owns_placement
-from framework.planning.memory import Hardware
+from framework.planning.memory.settings import Hardware
 from framework.planning.memory_reasons import does_not_fit, file_does_not_fit
 from framework.planning.placement.by_size import place_by_size
 from framework.planning.placement.choice import at_least_something, grows_of, mapped_of, needs_of

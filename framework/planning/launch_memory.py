@@ -12,24 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from framework.planning.line_settings import LineSettings
-from framework.planning.memory import (
-    Drafter,
-    Extras,
-    GpuBudget,
-    Hardware,
-    ModelShape,
-    Offload,
-    TensorTable,
-    Variant,
-    largest_context,
-    plan_memory,
-    remedies,
-)
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.context_fit import bisect
+from framework.planning.memory.drafter import Drafter
+from framework.planning.memory.fit import Extras, largest_context, plan_memory
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.remedies import Variant, remedies
 from framework.planning.memory.row_split import divided_by_rows, main_alone
-from framework.planning.memory.shape import MOST_LAYERS
+from framework.planning.memory.settings import GpuBudget, Hardware, Offload
+from framework.planning.memory.shape import MOST_LAYERS, ModelShape
+from framework.planning.memory.tensor_table import TensorTable
 from framework.planning.memory_reasons import (
     context_fitted,
     does_not_fit,

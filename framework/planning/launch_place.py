@@ -16,7 +16,8 @@ from framework.planning.launch_delegated import by_hand, delegated
 from framework.planning.launch_memory import extras_of, notes_on, why_unplanned
 from framework.planning.launch_site import Launch, Site
 from framework.planning.line_settings import LineSettings, line_of, owns_placement, owns_slots
-from framework.planning.memory import Hardware, remedies
+from framework.planning.memory.remedies import remedies
+from framework.planning.memory.settings import Hardware
 from framework.planning.memory_reasons import (
     context_fitted,
     does_not_fit,

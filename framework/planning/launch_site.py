@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from framework.planning.launch import LaunchFacts
 from framework.planning.launch_memory import ModelMemory
-from framework.planning.memory import Hardware
 from framework.planning.memory.budget import budgets
+from framework.planning.memory.settings import Hardware
 from framework.planning.placement.room import room_for
 from framework.planning.placement.search import Search
 from framework.planning.placement.servers import taken_names

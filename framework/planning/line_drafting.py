@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from framework.engines import spec_args
 from framework.planning.line_reader import LineReader
-from framework.planning.memory import DraftPlan
+from framework.planning.memory.settings import DraftPlan
 from framework.values.speculation import MTP_TYPES, drafts_by_model
 
 # Types of n-gram speculation, the flags of their longest draft (the newest spelling last), and what that is

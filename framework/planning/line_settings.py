@@ -26,8 +26,15 @@ from framework.planning.line_drafting import (
     longest_draft,
 )
 from framework.planning.line_reader import VARIABLE, WHOLE_NUMBER, LineReader
-from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
-from framework.planning.memory.settings import BATCH, DRAFT_DEPTH, MICRO_BATCH
+from framework.planning.memory.settings import (
+    BATCH,
+    DRAFT_DEPTH,
+    MICRO_BATCH,
+    CacheSettings,
+    DraftPlan,
+    HostSettings,
+    Offload,
+)
 from framework.values.engine import Capabilities
 from framework.values.plan import LaunchPlan
 

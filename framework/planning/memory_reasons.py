@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from framework.planning.memory import Hardware
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.placement import HOST
-from framework.planning.memory.settings import CELL_PADDING
+from framework.planning.memory.settings import CELL_PADDING, Hardware
 from framework.planning.placement.servers import UNNAMED
 from framework.values.device import Device
 from framework.values.plan import FitPlan, Remedy

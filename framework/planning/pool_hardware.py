@@ -8,7 +8,7 @@ from typing import Literal
 from framework.hardware.membership import members, names_device
 from framework.manifest.environment import PLACEMENT_VARIABLES
 from framework.planning.line_settings import read_line
-from framework.planning.memory import GpuBudget
+from framework.planning.memory.settings import GpuBudget
 from framework.planning.placement.slices import go_together
 from framework.values.device import HOST_NAME, Device
 from framework.values.device_words import AUTO, CPU, REMOTE

@@ -18,7 +18,7 @@ from framework.models.hub.facts import RemoteModel, RepoFile, ResolvedSource, so
 from framework.models.hub.places import SNAPSHOTS, canonical_repo, repo_folder
 from framework.models.hub.sources import HubSources
 from framework.models.variants import complete_sets
-from framework.planning.memory import Variant
+from framework.planning.memory.remedies import Variant
 from framework.planning.speculation.drafter_source import has_drafter_of_its_own
 from framework.runtime.fetching import local_files, named_drafter
 from framework.values.plan import FitPlan, LaunchPlan, Section

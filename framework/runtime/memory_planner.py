@@ -11,7 +11,10 @@ from framework.planning.launch import LaunchFacts
 from framework.planning.launch_memory import ModelMemory, layer_fault
 from framework.planning.launch_site import Launch
 from framework.planning.line_settings import line_of
-from framework.planning.memory import Drafter, ModelShape, TensorTable, Variant, shape_of, table_of
+from framework.planning.memory.drafter import Drafter
+from framework.planning.memory.remedies import Variant
+from framework.planning.memory.shape import ModelShape, shape_of
+from framework.planning.memory.tensor_table import TensorTable, table_of
 from framework.runtime.identity import file_id
 from framework.values.engine import FileId
 from framework.values.plan import LaunchPlan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from framework.nativeserver import context_memory
 from framework.nativeserver.context_memory import cache_bytes, check_context
 from framework.nativeserver.load_failed import LoadFailed
 from tests.nativeserver import drafting
@@ -18,6 +20,7 @@ from tests.support.sized_models import write_large_model
 
 GIB = 2**30
 TOKENS_OF_A_GIB = 8192
+READ_UNUSED_BYTES = context_memory.unused_bytes
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """8 GiB, of which 4 are free."""
+    """8 GiB, of which 4 are free, 1 of them unused."""
+    monkeypatch.setattr(context_memory, "unused_bytes", lambda: GIB)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=7 * GIB, available=4 * GIB))
     monkeypatch.setattr(psutil, "swap_memory", lambda: SimpleNamespace(total=GIB, free=0))
 
@@ -49,6 +53,11 @@ def module(free_gib: int = 0) -> SimpleNamespace:
 def test_a_cache_has_the_size_of_its_types(model: Path) -> None:
     assert cache_bytes(params(model, 2)) == 2 * GIB
     assert cache_bytes(params(model, 2, cache_type_k="f32", cache_type_v="f32")) == 4 * GIB
+
+
+def test_unused_memory_is_part_of_what_the_machine_has() -> None:
+    has_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < READ_UNUSED_BYTES() < has_bytes
 
 
 def test_what_fits_is_not_spoken_of(model: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,16 +18,17 @@ DRAFTER_LAYERS = 18
 SLOTS = 2
 
 
-def repetition(rows: str) -> str:
-    """A prompt whose answer is sure at every token: rows of many alike leave no near ties, which a batch of
-    another size could turn."""
-    return f"A list, and then the same list once more, unchanged.\n{rows}\nThe same list:\n{rows[:60]}"
+def repetition(rows: str, begun: int) -> str:
+    """A prompt whose answer is sure at every token, by 2.7 in logarithm: with another prompt beside it in the
+    batch llama-server and this engine move logits by up to 0.3."""
+    return f"A list, and then the same list once more, unchanged.\n{rows}\nThe same list:\n{rows[:begun]}"
 
 
 PROMPTS = (
-    repetition("".join(f"{{'name': 'item {number}', 'price': {10 * number}}},\n" for number in range(9))),
+    repetition("".join(f"{number} apples cost {number} coins.\n" for number in range(2, 14)), 60),
     repetition(
-        "".join(f"- Room {number}: {number % 4} chairs, {number % 3} tables\n" for number in range(12))
+        "".join(f"Step {number}: open door {number}, then close door {number}.\n" for number in range(1, 12)),
+        120,
     ),
 )
 
@@ -76,7 +77,7 @@ def completion(server: RunningServer, prompt: str, **fields: Any) -> dict[str, A
     return found
 
 
-@pytest.mark.parametrize("prompt", PROMPTS, ids=["objects", "lines"])
+@pytest.mark.parametrize("prompt", PROMPTS, ids=["prices", "steps"])
 def test_the_text_is_that_of_plain_decoding_in_fewer_decodes(
     flat: RunningServer, branching: RunningServer, prompt: str
 ) -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from framework.planning.launch_memory import LaunchMemory, ModelMemory, layer_fault, plan_launch_memory
 from framework.planning.line_settings import read_line
-from framework.planning.memory import GpuBudget, Hardware, ModelShape, TensorTable, Variant
+from framework.planning.memory.remedies import Variant
+from framework.planning.memory.settings import GpuBudget, Hardware
+from framework.planning.memory.shape import ModelShape
+from framework.planning.memory.tensor_table import TensorTable
 from framework.values.plan import FitPlan
 from tests.support.memory_rows import measured_models
 

@@ -19,7 +19,7 @@ from framework.planning.line_settings import (
     owns_slots,
     read_line,
 )
-from framework.planning.memory import CacheSettings, DraftPlan, HostSettings, Offload
+from framework.planning.memory.settings import CacheSettings, DraftPlan, HostSettings, Offload
 from framework.values.engine import Capabilities
 from tests.engines.eras import caps_of
 from tests.fake_engine.eras import Name

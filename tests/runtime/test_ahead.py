@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from framework.models.hub.facts import RemoteModel, RepoFile, RepoListing
-from framework.planning.memory import Variant
+from framework.planning.memory.remedies import Variant
 from framework.runtime.ahead import smaller_variants
 from framework.values.request import ModelSource
 

@@ -21,7 +21,7 @@ from tools.fetch import ROOT
 START_TIMEOUT_S = 90.0
 END_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 110.0
-POLL_S = 0.05
+POLL_S = 0.005
 
 
 @dataclass(frozen=True)

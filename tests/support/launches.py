@@ -14,7 +14,7 @@ from framework.planning.launch import LaunchFacts, plan_launch
 from framework.planning.launch_memory import ModelMemory
 from framework.planning.launch_place import place_launch
 from framework.planning.launch_site import Launch, Site
-from framework.planning.memory import Drafter
+from framework.planning.memory.drafter import Drafter
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import FitPlan, LaunchPlan

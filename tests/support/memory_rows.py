@@ -20,17 +20,9 @@ from framework.models.ggml_types import GGML_TYPES
 from framework.models.gguf_fields import ARCHITECTURE, TOKENS, GgufHeader, Pairs, header_of
 from framework.models.gguf_tensors import TensorInfo
 from framework.models.swa_pattern import with_window
-from framework.planning.memory import (
-    CacheSettings,
-    GpuBudget,
-    Hardware,
-    HostSettings,
-    ModelShape,
-    Offload,
-    TensorTable,
-    shape_of,
-    table_of,
-)
+from framework.planning.memory.settings import CacheSettings, GpuBudget, Hardware, HostSettings, Offload
+from framework.planning.memory.shape import ModelShape, shape_of
+from framework.planning.memory.tensor_table import TensorTable, table_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "memory"
 GIB = 1 << 30

@@ -17,8 +17,8 @@ from framework.dashboard.formats import share
 from framework.dashboard.pages.files import FileRow, row_of
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.waterfall import MemorySection, memory_section
-from framework.engines.granted import CACHE_TYPES
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
+from framework.values.cache_types import CACHE_TYPES
 from framework.values.reason import Reason
 from framework.values.units_text import size
 

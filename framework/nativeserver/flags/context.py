@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from framework.nativeserver.flags.flag import Flag, switch, valued
-from framework.nativeserver.flags.values import CACHE_TYPES, Value, choice, number, on_off_auto, whole
+from framework.nativeserver.flags.values import Value, choice, number, on_off_auto, whole
+from framework.values.cache_types import CACHE_TYPES
 
 TYPE = choice(*CACHE_TYPES, word="TYPE")
 TYPES_ALLOWED = f"allowed values: {', '.join(CACHE_TYPES)}"

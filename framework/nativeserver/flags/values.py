@@ -21,7 +21,6 @@ LONGEST_SHOWN = 80
 
 ON_WORDS = ("on", "enabled", "true", "1")
 OFF_WORDS = ("off", "disabled", "false", "0")
-CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
 
 
 @dataclass(frozen=True)

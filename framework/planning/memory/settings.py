@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from framework.engines.granted import CACHE_TYPES
+from framework.values.cache_types import CACHE_TYPES
 
 # Defaults of llama-server.
 BATCH = 2048

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from framework.planning.memory import Hardware
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.settings import Hardware
 from framework.planning.placement.selection import CARD_OVERHEAD_BYTES, select_cards
 
 

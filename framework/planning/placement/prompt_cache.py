@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from framework.planning.line_settings import LineSettings, owns_prompt_cache
-from framework.planning.memory import Hardware
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.settings import Hardware
 from framework.planning.placement.choice import Choice
 from framework.planning.placement.room import Holdings
 from framework.values.plan import FitPlan, LaunchPlan

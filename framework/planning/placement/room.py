@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from framework.hardware.unified import fit_view, in_host_memory
-from framework.planning.memory import GpuBudget, Hardware
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.settings import GpuBudget, Hardware
 from framework.planning.placement.servers import taken_names
 from framework.planning.pool_hardware import gpu_budget, host_of, is_host_pool
 from framework.values.device import Device

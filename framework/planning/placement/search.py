@@ -13,11 +13,11 @@ from functools import cached_property
 
 from framework.planning.launch_memory import EXPERT_GATE, ModelMemory, extras_of
 from framework.planning.line_settings import LineSettings
-from framework.planning.memory import CacheSettings, Extras, GpuBudget, Hardware, Offload, plan_memory
 from framework.planning.memory.budget import budgets
 from framework.planning.memory.context_fit import SHORTEST, bisect
+from framework.planning.memory.fit import Extras, plan_memory
 from framework.planning.memory.placement import HOST
-from framework.planning.memory.settings import CELL_PADDING
+from framework.planning.memory.settings import CELL_PADDING, CacheSettings, GpuBudget, Hardware, Offload
 from framework.planning.placement.choice import Choice
 from framework.planning.placement.layer_split import layer_bytes, proportional, split_layers
 from framework.planning.placement.room import emptied

@@ -14,9 +14,10 @@ from framework.engines.args import K_TYPE_FLAGS, V_TYPE_FLAGS, cache_type
 from framework.engines.granted import UNQUANTISED
 from framework.planning.launch_memory import ModelMemory, extras_of
 from framework.planning.line_settings import LineSettings
-from framework.planning.memory import Hardware, plan_memory
 from framework.planning.memory.budget import budgets, with_lines
+from framework.planning.memory.fit import plan_memory
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.settings import Hardware
 from framework.planning.placement.choice import Choice
 from framework.planning.placement.search import Asked
 from framework.planning.placement.tensor_split import (

@@ -212,22 +212,26 @@ void LlamaContext::clear() {
     if (memory_ != nullptr) llama_memory_clear(memory_, true);
 }
 
-void LlamaContext::probe_removal(Token token) {
+bool LlamaContext::probe_removal(Token token) {
     if (memory_ == nullptr) {
         facts_.removal = Removal::none;
-        return;
+        return false;
     }
     if (facts_.n_rs_seq > 0) {
         facts_.removal = Removal::recurrent;
-        return;
+        return false;
     }
     const BatchRow rows[] = {{token, 0, 0, false}, {token, 1, 0, true}};
     if (decode(rows) != 0) {
         facts_.removal = Removal::none;
-    } else {
-        facts_.removal = remove(0, 1, end_position) ? Removal::partial : Removal::full;
+        clear();
+        return false;
     }
-    clear();
+    facts_.removal = remove(0, 1, end_position) ? Removal::partial : Removal::full;
+    llama_synchronize(context_.get());
+    // Freed as after any answer: writing over a whole cache takes longer than the probe.
+    llama_memory_clear(memory_, false);
+    return true;
 }
 
 void LlamaContext::probe_backend_sampler() {

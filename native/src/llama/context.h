@@ -41,8 +41,9 @@ class LlamaContext final : public Context {
     llama_context* handle() { return context_.get(); }
     /// Forgets everything in memory.
     void clear();
-    /// Finds out how the memory lets go of single tokens (10 §3.5) and clears it again.
-    void probe_removal(Token token);
+    /// Finds out how the memory lets go of single tokens (10 §3.5) and lets go of them. True where that took
+    /// a decode, which has paged the weights in.
+    bool probe_removal(Token token);
     /// Finds out whether the device could pick the best tokens of a row (11 §2).
     void probe_backend_sampler();
 

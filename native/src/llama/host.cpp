@@ -62,7 +62,8 @@ EngineParams resolved(EngineParams params) {
     return params;
 }
 
-/// One token through everything, so that the first request doesn't wait for weights to be paged in.
+/// One token through everything, so that the first request doesn't wait for weights to be paged in. For
+/// contexts that no probe has decoded with.
 void warm_up(LlamaContext& context, Token token) {
     const BatchRow row{token, 0, 0, true};
     const std::int32_t code = context.decode({&row, 1});
@@ -92,10 +93,10 @@ Loaded load_once(const EngineParams& params, const std::function<bool()>& is_can
     const ContextFacts facts = read_facts(params, model.get(), handle.get());
     auto context =
         std::make_unique<LlamaContext>(model, std::move(handle), facts, std::move(adapters.handles));
-    context->probe_removal(any_token(*vocabulary));
+    const bool has_decoded = context->probe_removal(any_token(*vocabulary));
     context->probe_backend_sampler();
     check_cancelled(is_cancelled);
-    if (params.warmup) warm_up(*context, any_token(*vocabulary));
+    if (params.warmup && !has_decoded) warm_up(*context, any_token(*vocabulary));
     loaded.context = std::move(context);
     load_drafter(params, is_cancelled, loaded);
     loaded.loras = std::move(adapters.views);

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from framework.planning.memory import Extras, plan_memory
 from framework.planning.memory.architectures import MEASURED_ARCHITECTURES
+from framework.planning.memory.fit import Extras, plan_memory
 from framework.planning.memory.kv_cache import kv_bytes
 from framework.planning.memory.recurrent_state import state_bytes
 from framework.values.plan import FitPlan

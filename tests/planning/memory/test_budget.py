@@ -2,10 +2,11 @@
 
 import pytest
 
-from framework.planning.memory import CacheSettings, ContextFit, GpuBudget, Hardware, ModelShape
 from framework.planning.memory.budget import budgets, usable_bytes
-from framework.planning.memory.context_fit import bisect, longest_context
+from framework.planning.memory.context_fit import ContextFit, bisect, longest_context
 from framework.planning.memory.kv_cache import kv_bytes
+from framework.planning.memory.settings import CacheSettings, GpuBudget, Hardware
+from framework.planning.memory.shape import ModelShape
 
 MIB, GIB = 1 << 20, 1 << 30
 SHAPE = ModelShape(n_layers=32, n_kv_heads=8, key_length=128, value_length=128)

@@ -15,8 +15,12 @@ from framework.engines.process_output import Watcher, watch
 from framework.models.facts import FactsReader
 from framework.planning.launch_memory import ModelMemory, extras_of
 from framework.planning.line_settings import read_line
-from framework.planning.memory import Drafter, GpuBudget, Hardware, plan_memory, shape_of, table_of
+from framework.planning.memory.drafter import Drafter
+from framework.planning.memory.fit import plan_memory
 from framework.planning.memory.placement import HOST
+from framework.planning.memory.settings import GpuBudget, Hardware
+from framework.planning.memory.shape import shape_of
+from framework.planning.memory.tensor_table import table_of
 
 pytestmark = pytest.mark.engine
 

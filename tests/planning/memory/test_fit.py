@@ -6,25 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from framework.planning.memory import (
+from framework.planning.memory.compute import quantised_cache_scratch
+from framework.planning.memory.drafter import Drafter, head_cache_bytes_by_layer
+from framework.planning.memory.fit import Extras, largest_context, plan_memory
+from framework.planning.memory.host_memory import checkpoint_bytes
+from framework.planning.memory.settings import (
     CacheSettings,
-    Drafter,
     DraftPlan,
-    Extras,
     GpuBudget,
     Hardware,
     HostSettings,
-    ModelShape,
     Offload,
-    TensorTable,
-    largest_context,
-    plan_memory,
-    shape_of,
-    table_of,
 )
-from framework.planning.memory.compute import quantised_cache_scratch
-from framework.planning.memory.drafter import head_cache_bytes_by_layer
-from framework.planning.memory.host_memory import checkpoint_bytes
+from framework.planning.memory.shape import ModelShape, shape_of
+from framework.planning.memory.tensor_table import TensorTable, table_of
 from framework.values.plan import FitPlan
 from tests.support.memory_rows import ENGINE_ONLY, MeasuredModel, measured_models
 

@@ -8,21 +8,12 @@ from hypothesis import strategies as st
 
 from framework.models.gguf_fields import GgufHeader
 from framework.models.gguf_tensors import TensorInfo
-from framework.planning.memory import (
-    CacheSettings,
-    Drafter,
-    DraftPlan,
-    Extras,
-    GpuBudget,
-    Hardware,
-    ModelShape,
-    Offload,
-    largest_context,
-    plan_memory,
-    remedies,
-    shape_of,
-    table_of,
-)
+from framework.planning.memory.drafter import Drafter
+from framework.planning.memory.fit import Extras, largest_context, plan_memory
+from framework.planning.memory.remedies import remedies
+from framework.planning.memory.settings import CacheSettings, DraftPlan, GpuBudget, Hardware, Offload
+from framework.planning.memory.shape import ModelShape, shape_of
+from framework.planning.memory.tensor_table import table_of
 from tests.support.memory_rows import measured_models
 
 GPUS = Hardware(tuple(GpuBudget(f"CUDA{n}", 1 << 34, 1 << 34, "cuda") for n in range(2)), 1 << 34)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from framework.planning.memory import CacheSettings, ModelShape
 from framework.planning.memory.kv_cache import kv_bytes
 from framework.planning.memory.kv_cells import cell_layout
-from framework.planning.memory.settings import bytes_per_element, padded
+from framework.planning.memory.settings import CacheSettings, bytes_per_element, padded
+from framework.planning.memory.shape import ModelShape
 
 MIB = 1 << 20
 LATENT = {"n_layers": 61, "kv_lora_rank": 512}

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from framework.planning.memory import CacheSettings, Hardware, ModelShape, Offload, plan_memory
+from framework.planning.memory.fit import plan_memory
 from framework.planning.memory.kv_cache import kv_bytes
+from framework.planning.memory.settings import CacheSettings, Hardware, Offload
+from framework.planning.memory.shape import ModelShape
 from tests.support.memory_rows import measured_models
 
 MIB = 1 << 20

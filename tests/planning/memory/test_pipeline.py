@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from framework.models.facts import FactsReader
-from framework.planning.memory import (
-    CacheSettings,
-    GpuBudget,
-    Hardware,
-    Offload,
-    plan_memory,
-    shape_of,
-    table_of,
-)
+from framework.planning.memory.fit import plan_memory
+from framework.planning.memory.settings import CacheSettings, GpuBudget, Hardware, Offload
 from framework.planning.memory.settings import Hardware as Devices
+from framework.planning.memory.shape import shape_of
+from framework.planning.memory.tensor_table import table_of
 
 MIB, GIB = 1 << 20, 1 << 30
 MODEL = Path(__file__).parents[3] / "models/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -2,9 +2,10 @@
 
 import pytest
 
-from framework.planning.memory import GpuBudget, ModelShape, Offload, TensorTable
 from framework.planning.memory.placement import HOST, place
-from framework.planning.memory.tensor_table import Bytes, LayerTensors
+from framework.planning.memory.settings import GpuBudget, Offload
+from framework.planning.memory.shape import ModelShape
+from framework.planning.memory.tensor_table import Bytes, LayerTensors, TensorTable
 from framework.planning.memory.weights import weights_by_device
 
 GIB = 1 << 30

@@ -2,13 +2,14 @@
 
 import pytest
 
-from framework.planning.memory import CacheSettings, ModelShape
 from framework.planning.memory.plain_compute import (
     FALLBACK_BYTES,
     flat_bytes,
     growth_bytes,
     plain_compute_bytes,
 )
+from framework.planning.memory.settings import CacheSettings
+from framework.planning.memory.shape import ModelShape
 
 
 @pytest.mark.parametrize(

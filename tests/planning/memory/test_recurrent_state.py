@@ -2,9 +2,10 @@
 
 import pytest
 
-from framework.planning.memory import DraftPlan, ModelShape
 from framework.planning.memory.drafter import rollback
 from framework.planning.memory.recurrent_state import state_bytes
+from framework.planning.memory.settings import DraftPlan
+from framework.planning.memory.shape import ModelShape
 
 MIB = 1 << 20
 

@@ -2,15 +2,9 @@
 
 import re
 
-from framework.planning.memory import (
-    CacheSettings,
-    GpuBudget,
-    Hardware,
-    Offload,
-    Variant,
-    plan_memory,
-    remedies,
-)
+from framework.planning.memory.fit import plan_memory
+from framework.planning.memory.remedies import Variant, remedies
+from framework.planning.memory.settings import CacheSettings, GpuBudget, Hardware, Offload
 from framework.values.plan import Remedy
 from tests.support.memory_rows import MeasuredModel, measured_models
 

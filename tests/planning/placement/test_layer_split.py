@@ -7,9 +7,9 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.planning.memory import CacheSettings, Extras, plan_memory
+from framework.planning.memory.fit import Extras, plan_memory
 from framework.planning.memory.placement import place
-from framework.planning.memory.settings import GpuBudget, Hardware, Offload
+from framework.planning.memory.settings import CacheSettings, GpuBudget, Hardware, Offload
 from framework.planning.placement.layer_split import layer_bytes, proportional, split_layers
 from tests.support.memory_rows import measured_models
 
