@@ -36,10 +36,10 @@ from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
 from framework.reconcile.current import CurrentManifest
 from framework.reconcile.watch import Watcher
+from framework.runtime.earlier_life import settle
 from framework.runtime.fleet import Fleet
 from framework.runtime.planner import FactPlanner
 from framework.runtime.shop import Shop
-from framework.runtime.sweep import end_orphans
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.manifest import Manifest
@@ -169,7 +169,8 @@ class Manager:
         routes = [*public_routes(self._proxy), *api_routes(self._services)]
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
         self._console.welcome(self._current.manifest, self._listening.address)
-        await self._sweep()
+        # Nothing of an earlier life may hold memory unseen when the first plan is made.
+        self._fleet.adopt(await settle(self._shop, self._current.manifest))
         self._reconciler.begin()
         parts = {
             "fleet": self._fleet.run(),
@@ -190,15 +191,6 @@ class Manager:
             await self._shop.client.close()
             await self._proxy.close()
 
-    async def _sweep(self) -> None:
-        """Nothing of an earlier life may hold memory when the first plan is made."""
-        for orphan in await asyncio.to_thread(end_orphans, self._shop.state_id):
-            self._services.events.record(
-                "orphan",
-                f"ended process {orphan.pid} ({orphan.exe}), left behind by {orphan.instance}",
-                data={"pid": orphan.pid, "exe": orphan.exe, "gone": orphan.gone},
-            )
-
     async def _keep_state(self) -> None:
         """Commands find us and prove themselves by files that somebody may delete."""
         directory, address = self._shop.state_dir, str(self._listening.address)
@@ -211,7 +203,7 @@ class Manager:
 
     async def _end_models(self) -> None:
         """No more applies, then no more models, then no more readers."""
-        self._console.farewell()
+        self._console.farewell(self._current.manifest.server.on_exit)
         await _cancel(self._tasks["watch"])
         await self._fleet.close(self._current.manifest.server.shutdown_s)
         self._services.events.close()

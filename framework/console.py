@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 import time
-from typing import IO, cast
+from typing import IO, Literal, cast
 
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -86,9 +86,14 @@ class Console:
         for line in lines:
             TERMINAL.print(Text(line), soft_wrap=True)
 
-    def farewell(self) -> None:
+    def farewell(self, on_exit: Literal["stop", "keep"]) -> None:
         """The end has begun."""
-        TERMINAL.print(Text("Ending: open requests are told, then the models stop."), soft_wrap=True)
+        then = (
+            "the models stop."
+            if on_exit == "stop"
+            else "models that serve are left to the next `paddock up`."
+        )
+        TERMINAL.print(Text(f"Ending: open requests are told, then {then}"), soft_wrap=True)
 
     async def run(self) -> None:
         """Bars on a terminal while something loads, until cancelled."""

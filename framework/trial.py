@@ -28,6 +28,7 @@ from framework.proxy.services import ProxyServices
 from framework.proxy.stream_events import StreamEvent
 from framework.reconcile.actions import plan_actions
 from framework.reconcile.current import CurrentManifest
+from framework.runtime.adoption import still_running
 from framework.runtime.fleet import Fleet
 from framework.runtime.planner import FactPlanner
 from framework.runtime.shop import Shop
@@ -104,13 +105,14 @@ async def run_trial(
     manifest: Manifest, model_id: str, effort: Effort, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> Trial:
     """Time the model both ways. Raises ProxyError for a start or an answer that fails, NothingTimed,
-    StateDirError beside a running manager."""
+    StateDirError beside a running manager or engines that one has left."""
     request = manifest.models[model_id]
     asked = replace(request, live=_undisturbed(request.live))
     plain = replace(asked, spec=SpecPolicy(mode="off"), extra_args=without_speculation(asked.extra_args))
     directory = state_dir.locate(manifest.path, manifest.server.state_dir)
     state_dir.prepare(directory)
     with state_dir.hold(directory):
+        _refuse_beside(await asyncio.to_thread(still_running, directory))
         say(f"{model_id}: without speculation")
         async with _running_fleet(manifest, directory, environ) as fleet:
             first = await _time(fleet, manifest, plain, effort)
@@ -118,6 +120,15 @@ async def run_trial(
         async with _running_fleet(manifest, directory, environ) as fleet:
             second = await _time(fleet, manifest, asked, effort, only_drafting=True)
     return Trial(first, second)
+
+
+def _refuse_beside(kept: Sequence[int]) -> None:
+    if kept:
+        pids = ", ".join(map(str, kept))
+        raise state_dir.StateDirError(
+            f"Engines of an earlier `paddock up` still run (processes {pids}): they share devices and time;"
+            ' run `paddock up` with on_exit = "stop" and end it, then try again.'
+        )
 
 
 def _undisturbed(live: LiveSettings) -> LiveSettings:
@@ -169,7 +180,8 @@ async def _time(
     fleet: Fleet, manifest: Manifest, request: ModelRequest, effort: Effort, *, only_drafting: bool = False
 ) -> Variant:
     """Start the model as asked, and time its answers."""
-    alone = replace(manifest, models={request.id: request})
+    server = replace(manifest.server, on_exit="stop")
+    alone = replace(manifest, models={request.id: request}, server=server)
     fleet.apply(alone, plan_actions(alone.models, fleet.views()))
     asker = _Asker(ProxyServices(fleet, CurrentManifest(alone, utc_now())), request)
     try:

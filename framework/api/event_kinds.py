@@ -28,6 +28,7 @@ EVENT_KINDS = (
     "evicted",
     "memory",
     "adopted",
+    "kept",
     "slots_saved",
     "slots_restored",
     "slots_discarded",

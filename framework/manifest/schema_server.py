@@ -48,8 +48,9 @@ class ServerTable(Table):
     later."""
     request_log: Literal["off", "metadata", "full"] = option("off", effect="live")
     """What is kept of each request: nothing, its numbers, or its texts too."""
-    on_exit: Literal["stop", "keep"] = option("stop", effect="live")
-    """Whether engines end with `up` or wait for the next one."""
+    on_exit: Literal["stop", "keep"] = option(DEFAULT.on_exit, effect="live")
+    """Whether engines end with `up`, or go on and are taken over by the next one. A process keeps to what was
+    set when it started."""
     state_dir: StateDir = option(None, written="auto", effect=NEXT_UP)
     """Private directory for logs, run files and the operator's token. `auto`: one per manifest in the
     user's state directory."""

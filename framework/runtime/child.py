@@ -1,54 +1,35 @@
 """One child process in its own process group, tied to our life, its output in a log buffer (06 §8).
 
-Called by runtime.ladder and runtime.replica. Knows nothing of models or HTTP.
+Called by runtime.launch. The other kind is runtime.kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
+from typing import ClassVar
 
 from framework.engines.tether import tethered
-from framework.runtime.logs import LINE_LIMIT, LogBuffer
+from framework.runtime.logs import LineSplitter, LogBuffer
+from framework.runtime.process import EngineProcess
 
 READ_SIZE = 64 * 1024
-# 07 §5.2: long enough for a server that finishes its batch, short enough for a person who waits.
-TERMINATE_WAIT_S = 5.0
-# 15 §8: with a request open a first SIGTERM is never enough, a second one ends the server at once.
-SECOND_TERMINATE_S = 2.0
-KILL_WAIT_S = 5.0
 # A grandchild may hold the pipe open for ever; the reader waits this long for what is still in it.
 READER_WAIT_S = 2.0
-GONE_POLL_S = 0.05
 # Longer than it takes to read a full pipe, shorter than anybody notices.
 LAST_WORDS_S = 0.25
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a process was ended: the signals sent, in order, and group members that would not go."""
+class Child(EngineProcess):
+    """A process that dies with us and prints into a pipe of ours."""
 
-    signals: tuple[str, ...]
-    survivors: tuple[int, ...]
-
-
-class Child:
-    """A started process. `exited` is done with the exit code (negative: signal) as soon as it is seen."""
+    is_kept: ClassVar[bool] = False
 
     def __init__(self, process: asyncio.subprocess.Process, log: LogBuffer) -> None:
-        self.pid = process.pid
-        self.started = time.monotonic()
+        super().__init__(process.pid)
         self._process = process
-        self._log = log
-        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._lines = LineSplitter(log)
         self._reader = asyncio.create_task(self._read(), name=f"reader of {self.pid}")
         self._watcher = asyncio.create_task(self._watch(), name=f"watcher of {self.pid}")
 
@@ -69,53 +50,8 @@ class Child:
         )
         return cls(process, log)
 
-    @property
-    def alive(self) -> bool:
-        """Whether the exit has not been seen yet."""
-        return not self.exited.done()
-
-    def group_members(self) -> tuple[int, ...]:
-        """Living processes of the group, the child's helpers included; zombies do not count."""
-        if not self._signal_group(None):
-            return ()
-        members = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):
-                if os.getpgid(process.pid) == self.pid and process.status() != psutil.STATUS_ZOMBIE:
-                    members.append(process.pid)
-        return tuple(members)
-
-    def signal_kill(self) -> None:
-        """SIGKILL to the whole group, without waiting."""
-        self._signal_group(signal.SIGKILL)
-
-    async def terminate(self) -> Ended:
-        """SIGTERM, again after 2 s, SIGKILL after 5 s; then whatever is left of the group (07 §5.2)."""
-        signals = []
-        for name, wait_s in (
-            ("SIGTERM", SECOND_TERMINATE_S),
-            ("SIGTERM", TERMINATE_WAIT_S - SECOND_TERMINATE_S),
-        ):
-            if self._signal_group(signal.Signals[name]):
-                signals.append(name)
-            if await self._wait_exit(wait_s):
-                break
-        members = await asyncio.to_thread(self.group_members)
-        ended = await self.kill() if self.alive or members else Ended((), ())
-        return Ended((*signals, *ended.signals), ended.survivors)
-
-    async def kill(self) -> Ended:
-        """SIGKILL to the whole group; waits up to 5 s for it to be gone."""
-        self._signal_group(signal.SIGKILL)
-        await self._wait_exit(KILL_WAIT_S)
-        deadline = time.monotonic() + KILL_WAIT_S
-        while (members := await asyncio.to_thread(self.group_members)) and time.monotonic() < deadline:
-            self._signal_group(signal.SIGKILL)
-            await asyncio.sleep(GONE_POLL_S)
-        return Ended(("SIGKILL",), members)
-
     async def close(self) -> None:
-        """After the end: take what is still in the pipe, then let it go. Never raises."""
+        """Take what is still in the pipe, then let it go."""
         await asyncio.wait({self._reader}, timeout=READER_WAIT_S)
         self._reader.cancel()
         await asyncio.wait({self._reader})
@@ -124,20 +60,6 @@ class Child:
         """Wait up to 2 s until the output of an ended process has been read."""
         await asyncio.wait({self._reader}, timeout=READER_WAIT_S)
 
-    def _signal_group(self, number: signal.Signals | None) -> bool:
-        """Whether there was anybody to get the signal; None only asks."""
-        try:
-            os.killpg(self.pid, number or 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return False
-        return True
-
-    async def _wait_exit(self, timeout_s: float) -> bool:
-        await asyncio.wait({self.exited}, timeout=timeout_s)
-        return self.exited.done()
-
     async def _watch(self) -> None:
         code = await self._process.wait()
         # Its last words tell why; they are in the pipe already, unless a process of its own keeps that open.
@@ -145,18 +67,11 @@ class Child:
         self.exited.set_result(code)
 
     async def _read(self) -> None:
-        """Split output into lines for ever; a line without an end is cut, never collected (06 §8.4)."""
         stream = self._process.stdout
         if stream is None:
             return
-        rest = b""
         while chunk := await stream.read(READ_SIZE):
-            *lines, rest = (rest + chunk).split(b"\n")
-            self._log.extend([line.decode(errors="replace") for line in lines])
-            if len(rest) > LINE_LIMIT:
-                self._log.append(rest.decode(errors="replace"))
-                rest = b""
+            self._lines.feed(chunk)
             # A flood must not keep everybody else from their turn.
             await asyncio.sleep(0)
-        if rest:
-            self._log.append(rest.decode(errors="replace"))
+        self._lines.end()

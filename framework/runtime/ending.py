@@ -32,6 +32,8 @@ class Stop:
     cause: str
     is_patient: bool = False
     """Whether a drain waits for answers as long as they take: who makes room for another cuts nobody off."""
+    leaves: bool = False
+    """Whether what can be left to the next manager stays: the end of this one, with `on_exit = "keep"`."""
 
 
 class Ending:
@@ -47,7 +49,9 @@ class Ending:
 
     async def stop(self, instance: Instance, stop: Stop) -> None:
         """End whatever there is of an instance: its process, or what a start that came to nothing left."""
-        if instance.process_alive:
+        if stop.leaves and instance.may_stay:
+            await self.leave(instance, stop)
+        elif instance.process_alive:
             await self.retire(instance, stop)
         elif instance.state in SERVING:
             await self.end(instance, stop)
@@ -75,6 +79,21 @@ class Ending:
     async def end(self, instance: Instance, stop: Stop) -> None:
         """End the process and clean up, to the end, whatever happens to the caller."""
         await finish(self._end(instance, stop))
+
+    async def leave(self, instance: Instance, stop: Stop) -> None:
+        """Tell its clients, then let go of the process, which goes on (07 §5.5)."""
+        # From here on no request is let in, and an exit is the business of the next manager.
+        instance.move(State.STOPPING, stop.cause)
+        self._changed()
+        if instance.revoke(stop.code):
+            await instance.wait_idle(REVOKE_GRACE_S)
+        if instance.running is None or not instance.process_alive:
+            await self.end(instance, stop)
+            return
+        running, instance.running = instance.running, None
+        self._voice.left(instance.name, running.child.pid)
+        await launch.leave(self._site(instance), running)
+        instance.move(State.STOPPED, "its process goes on without this manager")
 
     async def bury(self, instance: Instance) -> None:
         """Give back what a process that ended by itself held: its group, pipe, port, directory."""

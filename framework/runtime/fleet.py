@@ -12,13 +12,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from framework.hardware.membership import members
-from framework.runtime.child import KILL_WAIT_S
+from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.left_work import LeftWork
 from framework.runtime.logs import LogBuffer
+from framework.runtime.on_exit import tell_differences
 from framework.runtime.pool_views import Seen, pool_view, waiting_view
+from framework.runtime.process import KILL_WAIT_S
 from framework.runtime.sampler import Sampler
 from framework.runtime.second_look import failed_replicas, memory_came_free, retry_if_changed
 from framework.runtime.shop import Shop
@@ -60,6 +63,7 @@ class Fleet:
         self._sampler = Sampler(self._instances, shop.client, changes)
         self._drafters = DrafterWatch(self._instances, shop)
         self.stuck = StuckSlots()
+        self._left_work = LeftWork()
         self._care = YieldCare(shop.events)
 
     # Reading
@@ -147,6 +151,14 @@ class Fleet:
         supervisor.reload(f"reload by {by}")
         return event
 
+    def adopt(self, found: Iterable[LeftBehind]) -> None:
+        """Go on with what an earlier manager left behind, as if it had been started here for what it was
+        started for. To be called before the first apply, which compares that with the manifest (07 §8.7)."""
+        for model_id, of_model in by_model(found).items():
+            supervisor = self._supervisors[model_id] = Supervisor(of_model[0].request, self._shop)
+            for left in of_model:
+                self._left_work.begin(supervisor.adopt(left))
+
     # Applies (reconcile.apply.Effects)
 
     def apply(self, manifest: Manifest, actions: Sequence[ModelAction]) -> None:
@@ -204,14 +216,18 @@ class Fleet:
             await asyncio.wait(tasks)
 
     async def close(self, timeout_s: float) -> None:
-        """Stop everything at once, in parallel; what is left after `timeout_s` is killed (07 §5.5)."""
+        """Stop everything at once, in parallel; what is left after `timeout_s` is killed (07 §5.5).
+
+        With `on_exit = "keep"` processes that serve and can be left to the next manager go on.
+        """
         self._shop.shutting_down = True
         supervisors = list(self._supervisors.values())
+        staying = {i.name for i in self._instances() if self._shop.leaves and i.may_stay}
         for supervisor in supervisors:
             supervisor.stop("now", "the manager ends")
         await self._settled(supervisors, timeout_s)
         for instance in self._instances():
-            if instance.running is not None:
+            if instance.running is not None and instance.name not in staying:
                 instance.running.child.signal_kill()
         await self._settled(supervisors, KILL_WAIT_S)
         for supervisor in supervisors:
@@ -235,6 +251,8 @@ class Fleet:
             self._memory_tried_s = now if is_due else self._memory_tried_s
             for supervisor in by_priority(self._supervisors.values()):
                 memory_came_free(supervisor, failed=is_due)
+        self._left_work.look()
+        tell_differences(self._instances(), self._shop.server.on_exit, self._shop.events)
         self.stuck.keep(frozenset(instance.name for instance in self._instances()))
         for instance in self._instances():
             if (reason := self.stuck.look(instance)) is not None:

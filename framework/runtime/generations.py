@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from framework.runtime.adoption import LeftBehind
 from framework.runtime.demotion import Demotion
 from framework.runtime.instance import Instance
 from framework.runtime.shop import Shop
+from framework.values.naming import instance_name
 from framework.values.request import ModelRequest
 from framework.values.spec_yield import AnswerSpeed
 
@@ -27,7 +29,20 @@ class Generations:
     def new(self, request: ModelRequest, *, restarts: int, expected_load_s: float | None) -> Instance:
         """The next one, without what its predecessors showed that it must not have."""
         self._last += 1
-        instance = Instance(
+        while instance_name(request.id, self._replica, self._last) in self._shop.left_alone:
+            self._last += 1
+        instance = self._make(request, restarts)
+        instance.expected_load_s = expected_load_s
+        instance.withheld = self._demotion.withheld(request)
+        return instance
+
+    def known(self, left: LeftBehind) -> Instance:
+        """One that an earlier manager made; the next one is numbered after it."""
+        self._last = left.record.generation
+        return self._make(left.request, left.committed.restarts)
+
+    def _make(self, request: ModelRequest, restarts: int) -> Instance:
+        return Instance(
             request,
             self._replica,
             self._last,
@@ -36,6 +51,3 @@ class Generations:
             on_idle=self._shop.admission.rests,
             on_answer=self._on_answer,
         )
-        instance.expected_load_s = expected_load_s
-        instance.withheld = self._demotion.withheld(request)
-        return instance

@@ -17,6 +17,7 @@ from framework.planning.speculation.profit import INACTIVE, inactive
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
 from framework.runtime.lease import Lease, RevokeCode
+from framework.runtime.records import Committed, Named
 from framework.runtime.speed_keys import drafting_of
 from framework.runtime.speed_meter import SpeedMeter
 from framework.telemetry.events import EventLog, utc_now
@@ -29,7 +30,7 @@ from framework.values.spec_yield import PLAIN, AnswerSpeed
 
 WITHOUT_PROCESS = frozenset({State.STOPPED, State.FAILED, State.BACKOFF, State.PENDING})
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PENDING: frozenset({State.FETCHING, State.STOPPED}),
+    State.PENDING: frozenset({State.FETCHING, State.READY, State.STOPPED}),
     State.FETCHING: frozenset({State.PLANNING, State.FAILED, State.BACKOFF, State.STOPPED}),
     State.PLANNING: frozenset({State.STARTING, State.FAILED, State.BACKOFF, State.STOPPED}),
     State.STARTING: frozenset(
@@ -43,7 +44,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.STOPPED: frozenset(),
 }
 """The table of 07 §2.2. `ready -> failed` is the crash that ends a crash loop, `draining -> ready` a stop
-that was called off (07 §4.9)."""
+that was called off (07 §4.9), `pending -> ready` a process that an earlier manager left behind (07 §8.7)."""
 
 
 # Rungs of the ladder after which a process is as fast as its plan says, speculation apart (06 §12.2).
@@ -121,8 +122,9 @@ class Instance:
             raise IllegalTransition(self.name, self.state, new)
         old, self.state = self.state, new
         self.since, self.changed_s = utc_now(), time.monotonic()
-        if new is State.READY and self._ready_s is None:
-            self._ready_s = self.changed_s
+        if new is State.READY and old is not State.DRAINING:
+            if self._ready_s is None:
+                self._ready_s = self.changed_s
             self._begin_measuring()
         if new in (State.STOPPED, State.FAILED, State.BACKOFF):
             self.slots, self.sampled_s = (), None
@@ -142,6 +144,15 @@ class Instance:
             self.meter.drafting = drafting_of(self.plan, self.result, self.changed_s)
             self.meter.slots = self.result.slots
 
+    def inherit(self, committed: Committed) -> None:
+        """Ready as a process that an earlier manager started, with what that knew of it (07 §8.7)."""
+        self.plan = replace(committed.plan, request=self.request)
+        self.result = committed.result
+        ready_for_s = max(0.0, (utc_now() - committed.ready_at).total_seconds())
+        self._ready_s = time.monotonic() - ready_for_s
+        self.move(State.READY, "taken over from an earlier manager")
+        self.since = committed.ready_at
+
     def update_live(self, live: LiveSettings) -> None:
         """New live settings, effective at once."""
         self.request = replace(self.request, live=live)
@@ -149,6 +160,16 @@ class Instance:
     def update_pool(self, pool: PoolLimits, devices: tuple[str, ...] | None) -> None:
         """Another pool, or another pick in it, that has the devices in use as well (07 §3.7)."""
         self.request = replace(self.request, pool=pool, devices=devices)
+
+    @property
+    def named(self) -> Named:
+        """Who it is, for the record of its process."""
+        return Named(self.request, self.replica, self.generation, self.restarts)
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether it can be left to the next manager: it serves, and its process is not tied to this one."""
+        return self.serving and self.running is not None and self.running.child.is_kept
 
     @property
     def serving(self) -> bool:
@@ -199,7 +220,7 @@ class Instance:
     # Leases
 
     def lease(self) -> Lease:
-        """A new lease. REQUIRES: serving."""
+        """A new lease. REQUIRES: serving; for work that is nobody's request, that its process is there."""
         running = self.running
         if running is None:
             raise IllegalTransition(self.name, self.state, State.READY)

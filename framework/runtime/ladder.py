@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -79,6 +79,7 @@ class Ladder:
         timeout_s: Callable[[], float],
         on_spawn: Callable[[Running], None],
         on_attempt: Callable[[Attempt], None],
+        on_ready: Callable[[LaunchResult], Awaitable[None]],
         on_survivors: Callable[[tuple[int, ...]], None],
         tries: Tries | None = None,
         rung: str = "S",
@@ -92,6 +93,7 @@ class Ladder:
         self._timeout_s = timeout_s
         self._on_spawn = on_spawn
         self._on_attempt = on_attempt
+        self._on_ready = on_ready
         self._on_survivors = on_survivors
         self._tries = tries or Tries()
         self._began_s = 0.0
@@ -160,7 +162,15 @@ class Ladder:
             self._site.log.append(f"--- try {number} of this start, {RUNGS[trial.rung]} ---")
         before = self._site.log.newest
         try:
-            running = await launch.start(self._site, argv, env, port=port, key=key, log_name=log_name)
+            running = await launch.start(
+                self._site,
+                argv,
+                env,
+                port=port,
+                key=key,
+                log_name=log_name,
+                fingerprint=plan.fingerprint,
+            )
         except BaseException:
             self._site.ports.release(port)
             raise
@@ -196,6 +206,7 @@ class Ladder:
             audio=facts.audio and has_media,
             load_s=answer.seconds,
         )
+        await self._on_ready(result)
         return Climb(result, made.running)
 
     async def _stop(self, running: Running) -> None:

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from framework.engines.redaction import is_secret_name
-from framework.runtime.child import Child, Ended
+from framework.runtime.child import Child
 from framework.runtime.engine_client import EngineClient
+from framework.runtime.kept import Kept
 from framework.runtime.logs import LogBuffer
 from framework.runtime.ports import PortTable
+from framework.runtime.process import Ended, EngineProcess
+from framework.runtime.records import Record, Trace
 from framework.runtime.shielded import finish
 
 # 06 §9.1 polls every 0.5 s; small models are up in less than that, so the first seconds look more often.
@@ -38,7 +41,7 @@ Outcome = Literal["healthy", "exited", "timeout", "port_taken"]
 class Running:
     """A started engine: its process, where it listens, what opens it. The key is never shown."""
 
-    child: Child
+    child: EngineProcess
     port: int
     key: str | None = field(repr=False)
 
@@ -52,6 +55,7 @@ class Site:
     run_dir: Path
     ports: PortTable
     client: EngineClient
+    trace: Trace
 
     async def clean(self) -> None:
         """Remove the run directory; one that is gone already is fine."""
@@ -68,19 +72,54 @@ class Answer:
 
 
 async def start(
-    site: Site, argv: list[str], env: Mapping[str, str], *, port: int, key: str | None, log_name: str
+    site: Site,
+    argv: list[str],
+    env: Mapping[str, str],
+    *,
+    port: int,
+    key: str | None,
+    log_name: str,
+    fingerprint: str,
 ) -> Running:
-    """Spawn the engine with its output going to a fresh log file. Raises OSError."""
+    """Spawn the engine with its output going to a fresh log file, and note it down. Raises OSError."""
     site.log.expand()
-    hidden = [value for name, value in env.items() if is_secret_name(name) and len(value) >= SHORTEST_SECRET]
-    site.log.secrets = tuple(sorted({*hidden, *([key] if key else [])}, key=len, reverse=True))
+    _hide(site, env, key)
     site.log.open_file(site.log_dir / log_name)
-    spawning = asyncio.ensure_future(Child.spawn(argv, env, log=site.log, cwd=site.run_dir))
+
+    async def spawned() -> EngineProcess:
+        child: EngineProcess
+        if site.trace.outlives:
+            output = site.trace.output
+            child = await Kept.spawn(argv, env, log=site.log, cwd=site.run_dir, output=output)
+        else:
+            child = await Child.spawn(argv, env, log=site.log, cwd=site.run_dir)
+        await asyncio.to_thread(
+            site.trace.begin, child.pid, port, key, program=argv[0], fingerprint=fingerprint
+        )
+        return child
+
+    spawning = asyncio.ensure_future(spawned())
     try:
         return Running(await asyncio.shield(spawning), port, key)
     except BaseException:
         await finish(_undo(site, spawning))
         raise
+
+
+def take_over(site: Site, record: Record, env: Mapping[str, str], *, log_name: str) -> Running:
+    """Go on with the process of a record, which was proven to be ours; `env` is what it was started with."""
+    site.ports.claim(record.port)
+    _hide(site, env, record.key)
+    site.log.shrink()
+    site.log.open_file(site.log_dir / log_name)
+    process = Kept.adopt(record.pid, record.identity, log=site.log, output=site.trace.output)
+    return Running(process, record.port, record.key)
+
+
+def _hide(site: Site, env: Mapping[str, str], key: str | None) -> None:
+    """What must never appear in the log."""
+    hidden = [value for name, value in env.items() if is_secret_name(name) and len(value) >= SHORTEST_SECRET]
+    site.log.secrets = tuple(sorted({*hidden, *([key] if key else [])}, key=len, reverse=True))
 
 
 async def wait_ready(
@@ -97,7 +136,7 @@ async def wait_ready(
             return Answer("timeout", {}, waited)
         if await site.client.healthy(running.port):
             status, props = await site.client.props(running.port, running.key)
-            ours = _is_ours(status, props, model_path)
+            ours = is_ours(status, props, model_path)
             if ours is not None and running.child.alive:
                 waited = time.monotonic() - begin
                 return Answer("healthy" if ours else "port_taken", props, waited)
@@ -105,7 +144,7 @@ async def wait_ready(
         await asyncio.wait({running.child.exited}, timeout=pause)
 
 
-def _is_ours(status: int | None, props: Mapping[str, Any], model_path: Path) -> bool | None:
+def is_ours(status: int | None, props: Mapping[str, Any], model_path: Path) -> bool | None:
     """06 §9.6: whether our engine answers on our port, or a stranger; None while that is not known."""
     if status in REFUSED:
         return False
@@ -119,12 +158,20 @@ async def stop(site: Site, running: Running, *, kill: bool = False) -> Ended:
     return await finish(_stop(site, running, kill=kill))
 
 
-async def _undo(site: Site, spawning: asyncio.Future[Child]) -> None:
+async def leave(site: Site, running: Running) -> None:
+    """Let go of a process that outlives us: its record, its output and its port stay as they are."""
+    if isinstance(running.child, Kept):
+        await finish(running.child.let_go())
+    site.log.close_file()
+
+
+async def _undo(site: Site, spawning: asyncio.Future[EngineProcess]) -> None:
     """A spawn that nobody wants any more, or that failed, leaves nothing."""
     with contextlib.suppress(OSError):
         child = await spawning
         await child.kill()
         await child.close()
+    await asyncio.to_thread(site.trace.remove)
     site.log.close_file()
 
 
@@ -134,5 +181,6 @@ async def _stop(site: Site, running: Running, *, kill: bool) -> Ended:
     # 07 §5.4: what would not die may still hold its port.
     if not ended.survivors:
         site.ports.release(running.port)
+        await asyncio.to_thread(site.trace.remove)
     site.log.close_file()
     return ended

@@ -95,7 +95,7 @@ class Ledger:
             return
         del self._entries[instance.name]
         if had_process:
-            self._note_return(entry)
+            self.came_back(entry.held_bytes)
         self._change()
 
     def became_ready(self, instance: Instance) -> None:
@@ -113,7 +113,7 @@ class Ledger:
     def prune(self) -> None:
         """Forget those whose last processes are gone by now."""
         for name in [n for n, e in self._entries.items() if e.survivors and not _alive(e.survivors)]:
-            self._note_return(self._entries.pop(name))
+            self.came_back(self._entries.pop(name).held_bytes)
             self._change()
 
     def touch(self) -> None:
@@ -148,9 +148,10 @@ class Ledger:
         entry = self._entries.get(instance.name)
         return entry.endpoints if entry else frozenset()
 
-    def _note_return(self, entry: _Entry) -> None:
+    def came_back(self, held_bytes: Mapping[str, int]) -> None:
+        """A process that is in no ledger gave memory back: one of an earlier manager."""
         self.returns += 1
-        for device, size in entry.held_bytes.items():
+        for device, size in held_bytes.items():
             before = self.returned.get(device)
             self.returned[device] = Return(size + (before.bytes if before else 0), self.clock())
 

@@ -168,3 +168,25 @@ def _remove_oldest(directory: Path) -> None:
     files = sorted(directory.glob("*.log"), key=lambda file: file.stat().st_mtime)
     for file in files[: max(0, len(files) - FILES_KEPT + 1)]:
         file.unlink(missing_ok=True)
+
+
+class LineSplitter:
+    """Bytes of a process to lines of a log; a line without an end is cut, never collected (06 §8.4)."""
+
+    def __init__(self, log: LogBuffer) -> None:
+        self._log = log
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes that it printed."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if lines:
+            self._log.extend([line.decode(errors="replace") for line in lines])
+        if len(self._rest) > LINE_LIMIT:
+            self.end()
+
+    def end(self) -> None:
+        """Nothing more comes for now: what is there is a line."""
+        if self._rest:
+            self._log.append(self._rest.decode(errors="replace"))
+            self._rest = b""

@@ -41,6 +41,17 @@ class Operations:
         for task in earlier:
             task.cancel()
 
+    def afterwards(self, begin: Callable[[], None]) -> None:
+        """Have the running operation begin another one, unless a command comes first. Not at once: that one
+        waits for the running one, which would wait for itself."""
+        epoch = self.epoch
+
+        def unless_overtaken() -> None:
+            if epoch == self.epoch:
+                begin()
+
+        asyncio.get_running_loop().call_soon(unless_overtaken)
+
     @property
     def busy(self) -> bool:
         """Whether an operation runs."""

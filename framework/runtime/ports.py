@@ -32,6 +32,10 @@ class PortTable:
                 return port
         raise NoFreePort
 
+    def claim(self, port: int) -> None:
+        """A process of an earlier manager has the port."""
+        self._promised.add(port)
+
     def release(self, port: int) -> None:
         """The process that had the port is gone."""
         self._promised.discard(port)

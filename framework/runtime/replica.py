@@ -6,11 +6,11 @@ class changes its instances. Called by runtime.supervisor.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from framework.runtime.adoption import LeftBehind, take_over
 from framework.runtime.crash_cause import CrashWatch, restart_policy
 from framework.runtime.demotion import Demotion
 from framework.runtime.ending import Ending, Stop
@@ -88,6 +88,14 @@ class Replica:
             self._only_for_requests, self._may_evict = for_requests, may_evict
         elif not for_requests:
             self._only_for_requests = False
+
+    def adopt(self, left: LeftBehind) -> Instance:
+        """Serve with a process of an earlier manager (07 §8.7). REQUIRES: there was no instance yet."""
+        instance = self.current = self._generations.known(left)
+        running = take_over(left, instance, self._site(instance), self._seeker(instance), self._shop.ledger)
+        self._serve(instance, running)
+        self._voice.adopted(instance.name, left)
+        return instance
 
     def stop(self, stop: Stop) -> None:
         """End whatever runs or is coming."""
@@ -223,7 +231,10 @@ class Replica:
             instance.result = climb.result
             self._demotion.learn(instance)
             if climb.running is not None:
-                self._ready(instance, climb.running)
+                pid, port = climb.running.child.pid, climb.running.port
+                instance.move(State.READY, "healthy")
+                self._voice.ready(instance.name, climb.result, pid=pid, port=port)
+                self._serve(instance, climb.running)
                 return True
             instance.running = None
             await finish(self._ending.clean(instance))
@@ -231,19 +242,16 @@ class Replica:
         self._failed(instance, failure, last_try=last_try)
         return False
 
-    def _ready(self, instance: Instance, running: Running) -> None:
+    def _serve(self, instance: Instance, running: Running) -> None:
         instance.running = running
         instance.idle_since_s = time.monotonic()
-        instance.move(State.READY, "healthy")
         self.failure.reached = None
         self._last_good = instance.request
         self._history.started()
         self._shop.ledger.became_ready(instance)
         self._watch.started()
         self.log.on_lines = instance.meter.saw_lines
-        if instance.result is not None:
-            self.load_s = instance.result.load_s
-            self._voice.ready(instance.name, instance.result, pid=running.child.pid, port=running.port)
+        self.load_s = instance.result.load_s if instance.result is not None else self.load_s
         running.child.exited.add_done_callback(lambda code: self._exited(instance, code.result()))
         self._changed()
 
@@ -302,7 +310,7 @@ class Replica:
 
     # A process that ends by itself
 
-    def _exited(self, instance: Instance, code: int) -> None:
+    def _exited(self, instance: Instance, code: int | None) -> None:
         """Readiness is withdrawn before anything else happens (07 §2.4)."""
         if instance.state is not State.READY:
             return
@@ -335,20 +343,16 @@ class Replica:
         await finish(self._ending.bury(instance))
         self._changed()
         await self._pause.until(instance.retry_at_s)
-        if self.failure.was_refused:
-            await self._retry(instance)
-            return
-        restarts = instance.restarts + 1
-        self._voice.respawn(restarts, delay_s)
-        await self._start("restart", restarts=restarts)
-
-    async def _retry(self, instance: Instance) -> None:
-        """Another try of what ended before there was a process: no restart, and never for nobody."""
-        if self._request().live.load == "on-demand" and not self.failure.is_asked_for:
+        # What ended before there was a process is no restart, and is never tried for nobody.
+        is_refused, restarts = self.failure.was_refused, instance.restarts + 1
+        if is_refused and self._request().live.load == "on-demand" and not self.failure.is_asked_for:
             instance.move(State.FAILED, "nobody asks for it; the next request tries again")
             self._changed()
-            return
-        await self._start("another try", restarts=instance.restarts)
+        elif is_refused:
+            await self._start("another try", restarts=instance.restarts)
+        else:
+            self._voice.respawn(restarts, delay_s)
+            await self._start("restart", restarts=restarts)
 
     def _failed(self, instance: Instance, failure: Failure, *, last_try: bool) -> None:
         """A start that came to nothing: wait and try again, or give up until something changes.
@@ -366,14 +370,8 @@ class Replica:
             instance.move(State.BACKOFF, f"{failure.reason.code}, next try in {delay_s:.0f} s")
         self._voice.failed(failure, refused=self.failure.was_refused, again=again)
         if delay_s is not None:
-            # Not from inside the running operation: it would wait for itself.
-            epoch = self._operations.epoch
-            asyncio.get_running_loop().call_soon(self._begin_respawn, instance, delay_s, epoch)
+            self._operations.afterwards(lambda: self._begin("up", lambda: self._respawn(instance, delay_s)))
         self._changed()
-
-    def _begin_respawn(self, instance: Instance, delay_s: float, epoch: int) -> None:
-        if epoch == self._operations.epoch:
-            self._begin("up", lambda: self._respawn(instance, delay_s))
 
     # Small parts
 

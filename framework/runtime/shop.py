@@ -25,6 +25,7 @@ from framework.runtime.logs import LogBuffer
 from framework.runtime.planner import Prepared
 from framework.runtime.planning import Planning
 from framework.runtime.ports import PortTable
+from framework.runtime.records import FOLDER, Named, Trace
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
 from framework.values.instance import LoadProgress
@@ -134,6 +135,8 @@ class Shop:
     waiting: int = 0
     """Requests that wait for a model, over all models."""
     shutting_down: bool = False
+    left_alone: frozenset[str] = frozenset()
+    """Instances of an earlier life that may still run: their names, and so their records, are taken."""
     listed: Callable[[], Sequence[Device]] = tuple
     """The devices as last listed, in their pools; starts nothing."""
     watch_limits: WatchLimits = DEFAULT_LIMITS
@@ -142,6 +145,11 @@ class Shop:
     """Before each new look for a drafter that could not be had; the last one again and again."""
     ledger: Ledger = field(default_factory=Ledger)
     admission: Admission = field(init=False)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the manager ends, and leaves what it can to the next one."""
+        return self.shutting_down and self.server.on_exit == "keep"
 
     def site(self, instance: Instance, log: LogBuffer) -> Site:
         """Where launches of an instance happen; `log` takes the output of its replica."""
@@ -152,7 +160,13 @@ class Shop:
             self.state_dir / "run" / instance.file_name,
             self.ports,
             self.client,
+            self.trace(instance.named),
         )
+
+    def trace(self, named: Named) -> Trace:
+        """Where the process of an instance is noted, for another life of this manager."""
+        outlives = self.server.on_exit == "keep"
+        return Trace(self.state_dir / FOLDER, self.state_id, named, outlives=outlives)
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.ledger, lambda: self.planner, self.events)

@@ -210,7 +210,7 @@ class Starting:
     async def _climb(self, instance: Instance, tries: Tries, rung: str) -> Climb:
         if instance.plan is None:
             raise RuntimeError(f"{instance.name} has no plan")
-        site = self._site(instance)
+        plan, site = instance.plan, self._site(instance)
         try:
             await asyncio.to_thread(make_private, site.run_dir)
         except OSError as error:
@@ -221,13 +221,14 @@ class Starting:
             self._changed()
 
         ladder = Ladder(
-            instance.plan,
+            plan,
             site,
             log_stem=f"llama-{utc_now():%Y%m%dT%H%M%S}",
             mark=f"{self._shop.state_id}:{instance.name}",
             timeout_s=lambda: instance.request.live.load_timeout_s,
             on_spawn=spawned,
             on_attempt=self._voice.attempted,
+            on_ready=lambda result: asyncio.to_thread(site.trace.commit, plan, result),
             on_survivors=lambda pids: self._outlived(instance, pids),
             tries=tries,
             rung=rung,

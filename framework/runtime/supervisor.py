@@ -7,16 +7,16 @@ take effect at once and their work goes on in the replicas. Called by runtime.fl
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
 
 from framework.runtime import refusals
+from framework.runtime.adoption import LeftBehind
 from framework.runtime.demotion import Demotion
 from framework.runtime.ending import Stop
 from framework.runtime.eta import eta_s
 from framework.runtime.generations import Generations
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
-from framework.runtime.lease import FailureKind, Lease, RetryVerdict
+from framework.runtime.lease import FailureKind, Lease, RetryVerdict, RevokeCode
 from framework.runtime.past import as_asked
 from framework.runtime.replica import Replica
 from framework.runtime.retries import LOST, SHORT_DELAY_S, after_exit, has_ended, may_be_repeated
@@ -94,16 +94,19 @@ class Supervisor:
         self._take(request)
         self._roll(cause)
 
+    def adopt(self, left: LeftBehind) -> Instance:
+        """Serve with a process of an earlier manager; to be called before anything else."""
+        self.replicas += map(self._replica, range(len(self.replicas), left.record.replica + 1))
+        return self.replicas[left.record.replica].adopt(left)
+
     def stop(self, mode: StopMode, cause: str, *, by_command: bool = False) -> None:
         """Stop every replica. A model stopped by command stays so until `load` or a changed request."""
         if self._rolling is not None:
             self._rolling.cancel()
         self.stopped_by_command = by_command or self.stopped_by_command
-        code: Literal["shutting_down", "model_unloaded"] = (
-            "shutting_down" if self._shop.shutting_down else "model_unloaded"
-        )
+        code: RevokeCode = "shutting_down" if self._shop.shutting_down else "model_unloaded"
         for replica in self.replicas:
-            replica.stop(Stop(mode, code, cause))
+            replica.stop(Stop(mode, code, cause, leaves=self._shop.leaves))
         self._wake()
 
     def remove(self) -> None:

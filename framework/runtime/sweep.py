@@ -1,56 +1,130 @@
 """End what an earlier life of this manager left behind, by proof and never by name (07 §8).
 
-Children die with the manager by themselves, but a wrapper script that does not `exec` its engine, or a helper
-that left the process group, does not pass that on. Proof is the mark in a process's environment: it holds
-the id of this state directory, which only its holder writes. Called by app, in a thread, before any plan.
+Step A goes by the records of this state directory, step B by the mark that each process of ours has in its
+environment: it holds the id of this state directory, which only its holder writes. So a server that a person
+started is never touched, whatever it is called and wherever its file lies, not even one of the prebuilt
+wheel. What step B finds has lost its record or was never in one, such as the engine behind a wrapper script
+that does not `exec` it.
+
+Called by app, in a thread, before any plan and after runtime.adoption has taken its part.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
 
 import psutil
 
-from framework.manifest.environment import INSTANCE_MARK
+from framework.runtime.process_identity import (
+    Sameness,
+    environment_of,
+    is_engine,
+    is_same,
+    mark_of,
+    program_of,
+)
+from framework.runtime.records import Record, read_records, remove, remove_outputs
 
 # SIGKILL takes effect at once, unless a driver call holds the process; the start does not wait for that.
 GONE_WAIT_S = 5.0
+# `forget`: the record goes, the process stays as it is; `leave`: both stay; `end`: both go.
+Verdict = Literal["forget", "leave", "end"]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What was seen of the process of a record, and of the manager that wrote it."""
+
+    is_self: bool
+    owner: Sameness
+    process: Sameness
+    is_engine: bool
+    is_ours: bool
 
 
 @dataclass(frozen=True)
 class Orphan:
-    """A process that carried our mark and was ended. `instance` is the one that it belonged to."""
+    """A process that was ended, or, with `is_left`, that may be ours and could not be proven to be.
+
+    `instance` is the one that it belonged to, `step` what found it.
+    """
 
     pid: int
     exe: str
     instance: str
-    gone: bool
+    step: Literal["record", "mark"]
+    gone: bool = False
+    is_left: bool = False
+    held_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What it held of each device, where its record says so."""
 
 
-def end_orphans(state_id: str) -> list[Orphan]:
-    """Kill every process with the mark of this state directory. REQUIRES: we hold it. Never raises."""
-    found = [(process, mark) for process in psutil.process_iter() if (mark := _mark(process, state_id))]
-    for process, _ in found:
+def sweep(state_dir: Path, state_id: str, adopted: Collection[str] = ()) -> list[Orphan]:
+    """Both steps, past the instances that were taken over. REQUIRES: we hold the state directory."""
+    ending: dict[psutil.Process, Orphan] = {}
+    left: dict[int, Orphan] = {}
+    for path, record in read_records(state_dir).items():
+        if record is not None and record.instance in adopted:
+            continue
+        verdict = judge(_see(record, state_id)) if record is not None else "forget"
+        if record is None or verdict == "forget":
+            remove(path)
+        elif verdict == "leave":
+            left[record.pid] = replace(_orphan(record), is_left=True)
+        else:
+            with contextlib.suppress(psutil.Error):
+                ending[psutil.Process(record.pid)] = _orphan(record)
+            remove(path)
+    for process in psutil.process_iter():
+        instance = mark_of(environment_of(process.pid), state_id)
+        if not instance or instance in adopted or process.pid in left or process in ending:
+            continue
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                ending[process] = Orphan(process.pid, program_of(process.pid), instance, "mark")
+    remove_outputs(state_dir)
+    return [*_end(ending), *left.values()]
+
+
+def judge(sight: Sight) -> Verdict:
+    """What happens to a record and its process (07 §8.2). Pure."""
+    if sight.is_self or sight.owner in ("same", "unknown"):
+        return "leave"
+    if sight.process in ("gone", "other"):
+        return "forget"
+    if sight.process == "unknown":
+        # Removing the only trace of a possible orphan would help nobody.
+        return "leave"
+    return "end" if sight.is_engine or sight.is_ours else "forget"
+
+
+def _orphan(record: Record) -> Orphan:
+    held = record.committed.plan.placement.needs_bytes if record.committed is not None else {}
+    exe = program_of(record.pid) or record.exe
+    return Orphan(record.pid, exe, record.instance, "record", held_bytes=held)
+
+
+def _see(record: Record, state_id: str) -> Sight:
+    is_ours = record.state_id == state_id
+    return Sight(
+        is_self=record.pid == os.getpid(),
+        # What another state directory noted, and somebody copied here, is that directory's business.
+        owner=is_same(record.owner_pid, record.owner_identity) if is_ours else "unknown",
+        process=is_same(record.pid, record.identity),
+        is_engine=is_engine(record.pid, record.exe),
+        is_ours=bool(mark_of(environment_of(record.pid), state_id)),
+    )
+
+
+def _end(processes: dict[psutil.Process, Orphan]) -> list[Orphan]:
+    for process in processes:
+        # psutil looks once more whether the number still belongs to the same process.
         with contextlib.suppress(psutil.Error):
             process.kill()
-    gone, _ = psutil.wait_procs([process for process, _ in found], timeout=GONE_WAIT_S)
-    return [Orphan(process.pid, _exe(process), mark, process in gone) for process, mark in found]
-
-
-def _mark(process: psutil.Process, state_id: str) -> str:
-    """The instance that a process belongs to, empty for a process that is not ours or cannot be looked at."""
-    if process.pid == os.getpid():
-        return ""
-    try:
-        owner, _, instance = process.environ().get(INSTANCE_MARK, "").partition(":")
-    except (psutil.Error, OSError):
-        return ""
-    return instance if owner == state_id else ""
-
-
-def _exe(process: psutil.Process) -> str:
-    with contextlib.suppress(psutil.Error, OSError):
-        return process.exe()
-    return ""
+    gone, _ = psutil.wait_procs(list(processes), timeout=GONE_WAIT_S)
+    return [replace(orphan, gone=process in gone) for process, orphan in processes.items()]

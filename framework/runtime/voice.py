@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from framework.models.hub.facts import ResolvedSource, hub_text, source_text
+from framework.runtime.adoption import LeftBehind
 from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.runtime.failures import describe_exit
 from framework.runtime.instance import Instance
@@ -191,6 +192,18 @@ class Voice:
         """A process was ended on purpose."""
         data = {"mode": mode, "seconds": round(seconds, 3), "signals": list(signals)}
         self.say("stopped", f"{cause}; {describe_exit(code)}", data=data)
+
+    def left(self, instance: str, pid: int) -> None:
+        """A process goes on without this manager."""
+        text = f"{instance} is kept as process {pid}; the next `paddock up` takes it over"
+        self.say("kept", text, data={"instance": instance, "pid": pid})
+
+    def adopted(self, instance: str, left: LeftBehind) -> None:
+        """A process that an earlier manager left behind serves on."""
+        pid, port = left.record.pid, left.record.port
+        told = "" if left.is_as_asked else "; the manifest asks for something else by now"
+        data = {"instance": instance, "pid": pid, "port": port, "digest_equal": left.is_as_asked}
+        self.say("adopted", f"took over {instance}, process {pid}, on port {port}{told}", data=data)
 
     def unkillable(self, pids: tuple[int, ...]) -> None:
         """Processes outlived SIGKILL (07 §5.4)."""

@@ -36,6 +36,8 @@ class ServerSettings:
     max_body_bytes: int = 64 * MIB
     start_concurrency: int = 2
     shutdown_s: float = 30.0
+    on_exit: Literal["stop", "keep"] = "stop"
+    """Whether processes that are started from now on end with the manager."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from framework.engines.library_path import library_path, with_libraries
 from framework.runtime import launch
 from framework.runtime.engine_client import EngineClient
 from framework.runtime.ladder import Climb, Ladder
-from framework.runtime.launch import Site
-from framework.runtime.logs import LogBuffer
-from framework.runtime.ports import PortTable
 from framework.values.engine import EngineRef
 from framework.values.plan import LaunchPlan, Section
+from tests.support.climbs import a_site, nothing_more
 from tests.support.launch_plans import a_plan
 from tests.support.rpc_servers import NO_GPU, OtherVersion, StartServer
 from tests.support.waiting import eventually, unused_port
@@ -38,7 +36,7 @@ class Starts:
         self._model = model
         (folder / "run").mkdir()
         self.client = EngineClient()
-        self._site = Site(LogBuffer(), folder / "logs", folder / "run", PortTable(), self.client)
+        self._site = a_site(folder, self.client)
 
     def plan(self, *line: str) -> LaunchPlan:
         """The demo model with 1024 tokens, and this on the line."""
@@ -59,6 +57,7 @@ class Starts:
             timeout_s=lambda: timeout_s,
             on_spawn=lambda running: None,
             on_attempt=lambda attempt: None,
+            on_ready=nothing_more,
             on_survivors=lambda pids: None,
         )
         return await ladder.climb()

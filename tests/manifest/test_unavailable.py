@@ -18,7 +18,6 @@ REFUSED = {
         "tls": '{ certificate = "file:a", key = "file:b" }',
         "cors": '["https://example.org"]',
         "request_log": '"metadata"',
-        "on_exit": '"keep"',
     },
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
@@ -67,7 +66,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
     [
         ("server", "cors", "[]"),
         ("server", "request_log", '"off"'),
-        ("server", "on_exit", '"stop"'),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
         ("models", "slot_state", '"off"'),

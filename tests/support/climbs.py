@@ -17,8 +17,9 @@ from framework.runtime.ladder import Climb, Ladder, Tries
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
 from framework.runtime.ports import PortTable
+from framework.runtime.records import Named, Trace
 from framework.values.engine import EngineBinary, EngineRef
-from framework.values.plan import Attempt, LaunchPlan
+from framework.values.plan import Attempt, LaunchPlan, LaunchResult
 from framework.values.request import ModelRequest, ModelSource
 
 
@@ -34,13 +35,24 @@ class Coveted(PortTable):
         return super().reserve() if self._times < 0 else self._taken
 
 
+def a_site(folder: Path, client: EngineClient, ports: PortTable | None = None) -> Site:
+    """A place for launches of one instance, whose processes die with the test."""
+    request = ModelRequest(id="demo", source=ModelSource(path=Path("/models/demo.gguf")))
+    trace = Trace(folder / "instances", "test", Named(request, 0, 1, 0), outlives=False)
+    return Site(LogBuffer(), folder / "logs", folder / "run", ports or PortTable(), client, trace)
+
+
+async def nothing_more(_: LaunchResult) -> None:
+    """A launch that is ready is noted nowhere."""
+
+
 class Climbs:
     """A place for launches. What got ready runs until `close`."""
 
     def __init__(self, folder: Path, ports: PortTable | None = None) -> None:
         (folder / "run").mkdir(parents=True)
         self.client = EngineClient()
-        self.site = Site(LogBuffer(), folder / "logs", folder / "run", ports or PortTable(), self.client)
+        self.site = a_site(folder, self.client, ports)
         self.attempts: list[Attempt] = []
         self.spawned: list[Running] = []
         self.after_spawn: Callable[[Running], None] = lambda running: None
@@ -62,6 +74,7 @@ class Climbs:
             timeout_s=lambda: timeout_s,
             on_spawn=spawned,
             on_attempt=self.attempts.append,
+            on_ready=nothing_more,
             on_survivors=lambda pids: None,
             tries=tries,
             rung=rung,

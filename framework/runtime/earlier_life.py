@@ -1,0 +1,63 @@
+"""What an earlier life of this manager left behind: taken over where that is wanted and proven, else ended
+(07 §8).
+
+Called by app once, before the first apply. Nothing that goes wrong here keeps the manager from starting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from framework.runtime.adoption import LeftBehind, find_left_behind
+from framework.runtime.shop import Shop
+from framework.runtime.sweep import Orphan, sweep
+from framework.values.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+
+async def settle(shop: Shop, manifest: Manifest) -> list[LeftBehind]:
+    """What is to be taken over; everything else that is ours is gone when this returns."""
+    found: list[LeftBehind] = []
+    try:
+        if manifest.server.on_exit == "keep":
+            found = await find_left_behind(shop.state_dir, shop.state_id, manifest, shop.client)
+    except Exception as error:  # noqa: BLE001  told by _tell_fault
+        _tell_fault(shop, error)
+    adopted = frozenset(left.record.instance for left in found)
+    try:
+        orphans = await asyncio.to_thread(sweep, shop.state_dir, shop.state_id, adopted)
+        shop.left_alone = frozenset(orphan.instance for orphan in orphans if orphan.is_left)
+        for orphan in orphans:
+            _tell(shop, orphan)
+    except Exception as error:  # noqa: BLE001  told by _tell_fault
+        _tell_fault(shop, error)
+    return found
+
+
+def _tell_fault(shop: Shop, error: Exception) -> None:
+    what = "looking for processes of an earlier manager failed"
+    log.error("%s", what, exc_info=error)
+    shop.events.record("sweep_error", f"{what}: {type(error).__name__}; the log has the details")
+
+
+def _tell(shop: Shop, orphan: Orphan) -> None:
+    verdict = "left" if orphan.is_left else "ended"
+    data = {
+        "pid": orphan.pid,
+        "exe": orphan.exe,
+        "instance": orphan.instance,
+        "step": orphan.step,
+        "verdict": verdict,
+        "gone": orphan.gone,
+    }
+    text = f"ended process {orphan.pid} ({orphan.exe}), left behind by {orphan.instance}"
+    if orphan.is_left:
+        text = (
+            f"process {orphan.pid} ({orphan.exe}) may be {orphan.instance} of an earlier `paddock up`, which"
+        )
+        text += " cannot be proven; end it yourself if it is not needed"
+    shop.events.record("orphan", text, data=data)
+    if orphan.gone:
+        shop.ledger.came_back(orphan.held_bytes)

@@ -1,0 +1,477 @@
+"""Engines that outlive `paddock up`, and who they belong to afterwards (07 §5.5, §7, §8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from tests.conftest import MakeFake, StartPaddock
+from tests.e2e.clients import CHAT, Stream, chat, engine_table, model_table
+from tests.support.fakes import FakeEngine
+from tests.support.paddock import RunningPaddock
+from tests.support.waiting import unused_port, wait_until
+
+KEEP = 'on_exit = "keep"'
+STOP = 'on_exit = "stop"'
+
+
+def record_path(paddock: RunningPaddock, name: str = "a.0@1") -> Path:
+    return paddock.state_dir / "instances" / f"{name}.json"
+
+
+def record_of(paddock: RunningPaddock, name: str = "a.0@1") -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(record_path(paddock, name).read_bytes())
+    return record
+
+
+def change_record(paddock: RunningPaddock, **fields: Any) -> None:
+    record_path(paddock).write_text(json.dumps({**record_of(paddock), **fields}))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def identity_of(pid: int) -> str:
+    return "proc:" + Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+def wait_committed(paddock: RunningPaddock, name: str = "a.0@1") -> None:
+    paddock.wait(lambda: record_of(paddock, name)["committed"], 20, "the record to be complete")
+
+
+@contextmanager
+def stranger(*command: str, **environment: str) -> Iterator[int]:
+    """A process that somebody started and left: its parent is gone."""
+    script = (
+        "import os, subprocess, sys; "
+        "print(subprocess.Popen(sys.argv[1:], start_new_session=True, stdin=subprocess.DEVNULL, "
+        "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", script, *command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pid = int(started.stdout)
+    try:
+        yield pid
+    finally:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def kept(paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path) -> RunningPaddock:
+    """A manager that keeps its one engine, ready."""
+    paddock = paddock_up(engine_table(fake_engine()) + model_table("a", tiny_gguf), server=KEEP)
+    paddock.wait_state("a", "ready")
+    wait_committed(paddock)
+    return paddock
+
+
+@pytest.mark.engine
+def test_a_killed_manager_leaves_its_engines_to_the_next_one(paddock_up: StartPaddock, smollm2: Path) -> None:
+    paddock = paddock_up(model_table("a", smollm2) + model_table("b", smollm2), server=KEEP)
+    for name in "ab":
+        paddock.wait_state(name, "ready")
+        wait_committed(paddock, f"{name}.0@1")
+    before = {name: paddock.model(name)["instances"][0] for name in "ab"}
+    paddock.kill()
+    paddock.restart()
+    for name in "ab":
+        entry = paddock.wait_state(name, "ready")["instances"][0]
+        assert chat(paddock, name).status_code == 200
+        told = ("pid", "port", "generation", "plan", "running", "attempts", "load_s", "restarts")
+        assert {key: entry[key] for key in told} == {key: before[name][key] for key in told}
+    assert [event["data"]["digest_equal"] for event in paddock.events(kind="adopted")] == [True, True]
+    assert paddock.events(kind="orphan") == []
+    assert paddock.events(kind="ready") == []
+    lines = paddock.api("GET", "/models/a/logs").text
+    assert "listening on" in lines
+    assert record_of(paddock)["key"] not in lines
+    # What it prints from here on is seen as well.
+    paddock.wait(
+        lambda: lines != paddock.api("GET", "/models/a/logs").text or chat(paddock, "a").is_error,
+        20,
+        "a line about the request",
+    )
+
+
+@pytest.mark.engine
+def test_an_answer_that_is_still_made_when_its_engine_is_taken_over_keeps_it_busy(
+    paddock_up: StartPaddock, smollm2: Path
+) -> None:
+    paddock = paddock_up(model_table("a", smollm2, context=2048, slots=1), server=KEEP)
+    paddock.wait_state("a", "ready")
+    wait_committed(paddock)
+    record, answers = record_of(paddock), []
+
+    def ask() -> None:
+        body = {"messages": [{"role": "user", "content": "Count."}], "max_tokens": 1000, "ignore_eos": True}
+        key = {"Authorization": f"Bearer {record['key']}"}
+        url = f"http://127.0.0.1:{record['port']}{CHAT}"
+        answers.append(httpx.post(url, json=body, headers=key, timeout=300, trust_env=False))
+
+    client = threading.Thread(target=ask)
+    client.start()
+    paddock.kill()
+    paddock.restart()
+    entry = paddock.wait_state("a", "ready")["instances"][0]
+    assert entry["pid"] == record["pid"]
+    assert not answers, "it was over before anything could be seen"
+    assert entry["inflight"] == 1
+    assert paddock.api("POST", "/models/a/unload", json={"mode": "drain"}).status_code == 202
+    paddock.wait_state("a", "stopped", timeout_s=200)
+    client.join()
+    assert answers[0].json()["usage"]["completion_tokens"] == 1000
+    assert paddock.events(kind="drain")[-1]["data"]["cancelled"] == 0
+
+
+def test_ctrl_c_tells_open_streams_and_leaves_the_engine(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(tokens=2000, token_interval_s=0.05)
+    paddock = paddock_up(engine_table(engine) + model_table("a", tiny_gguf), server=KEEP)
+    paddock.wait_state("a", "ready")
+    wait_committed(paddock)
+    pid = paddock.pids()["a"][0]
+    stream = Stream(paddock, "a")
+    paddock.wait(lambda: len(stream.pieces) > 2, 20, "the stream to flow")
+    assert paddock.stop() == 0
+    assert b"shutting_down" in stream.join()
+    assert is_alive(pid)
+    assert "takes it over" in paddock.log_text()
+    paddock.restart()
+    assert paddock.pids()["a"] == [pid]
+    assert len(engine.starts()) == 1
+
+
+def test_a_live_change_of_on_exit_says_what_each_process_will_really_do(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    paddock = paddock_up(engine_table(fake_engine()) + model_table("a", tiny_gguf), server=STOP)
+    first = paddock.wait_state("a", "ready")["instances"][0]["pid"]
+
+    def codes() -> list[str]:
+        return [reason["code"] for reason in paddock.model("a")["instances"][0]["degradations"]]
+
+    paddock.edit(STOP, KEEP)
+    paddock.wait(lambda: codes() == ["ends_with_up"], 20, "the difference to be told")
+    assert paddock.command("reload", "a").returncode == 0
+    paddock.wait(lambda: paddock.pids().get("a", [first]) != [first], 20, "another process")
+    paddock.wait_state("a", "ready")
+    second = paddock.pids()["a"][0]
+    assert codes() == []
+    paddock.edit(KEEP, STOP)
+    paddock.wait(lambda: codes() == ["outlives_a_crash"], 20, "the difference to be told")
+    assert paddock.stop() == 0
+    assert not is_alive(second)
+
+
+def test_what_is_tied_to_the_manager_ends_with_it_whatever_is_asked_by_now(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    paddock = paddock_up(engine_table(fake_engine()) + model_table("a", tiny_gguf), server=STOP)
+    pid = paddock.wait_state("a", "ready")["instances"][0]["pid"]
+    assert record_of(paddock)["key"] is None
+    paddock.edit(STOP, KEEP)
+    paddock.wait(lambda: paddock.model("a")["instances"][0]["degradations"], 20, "the change to be seen")
+    assert paddock.stop() == 0
+    assert not is_alive(pid)
+    assert not record_path(paddock).exists()
+
+
+def test_a_model_that_was_changed_meanwhile_is_taken_over_and_then_replaced(kept: RunningPaddock) -> None:
+    before = kept.pids()["a"]
+    kept.kill()
+    kept.edit("slots = 2", "slots = 3")
+    kept.restart()
+    kept.wait(lambda: kept.events(kind="replaced"), 30, "the replacement")
+    assert [event["data"]["digest_equal"] for event in kept.events(kind="adopted")] == [False]
+    instance = kept.wait_state("a", "ready")["instances"][0]
+    assert (instance["generation"], instance["running"]["slots"]) == (2, 3)
+    assert instance["pid"] not in before
+    assert not is_alive(before[0])
+
+
+def test_a_model_that_is_no_longer_declared_is_taken_over_and_then_ended(
+    kept: RunningPaddock, tiny_gguf: Path
+) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    kept.edit("[models.a]", "[models.b]")
+    kept.restart()
+    kept.wait(lambda: not is_alive(pid), 30, "the model that nobody declares to go")
+    assert [event["model"] for event in kept.events(kind="adopted")] == ["a"]
+    assert kept.events(kind="orphan") == []
+    kept.wait_state("b", "ready")
+
+
+def test_a_live_setting_that_was_changed_meanwhile_costs_no_process(kept: RunningPaddock) -> None:
+    before = kept.pids()
+    kept.kill()
+    kept.edit("slots = 2", 'slots = 2\naliases = ["other"]')
+    kept.restart()
+    assert kept.pids() == before
+    assert chat(kept, "other").status_code == 200
+
+
+def test_secrets_of_a_model_are_not_kept_and_are_no_difference(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    table = model_table("a", tiny_gguf, environment={"MY_TOKEN": "hush-hush"})
+    paddock = paddock_up(engine_table(fake_engine()) + table, server=KEEP)
+    paddock.wait_state("a", "ready")
+    wait_committed(paddock)
+    before = paddock.pids()
+    assert b"hush-hush" not in record_path(paddock).read_bytes()
+    paddock.kill()
+    paddock.restart()
+    assert paddock.pids() == before
+    assert [event["kind"] for event in paddock.events(kind="applied")] == []
+
+
+def test_with_stop_the_next_manager_ends_what_was_kept(kept: RunningPaddock) -> None:
+    before = kept.pids()["a"]
+    kept.kill()
+    kept.edit(KEEP, STOP)
+    kept.restart()
+    assert not is_alive(before[0])
+    orphan = kept.events(kind="orphan")[0]["data"]
+    assert (orphan["pid"], orphan["step"], orphan["verdict"]) == (before[0], "record", "ended")
+    assert kept.wait_state("a", "ready")["instances"][0]["pid"] not in before
+
+
+def test_an_engine_that_was_still_loading_is_started_anew(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(load_s=-1.0)
+    paddock = paddock_up(engine_table(engine) + model_table("a", tiny_gguf), server=KEEP)
+    paddock.wait(engine.starts, 20, "the start")
+    paddock.wait(lambda: record_path(paddock).exists(), 20, "its record")
+    paddock.kill()
+    engine.rescript()
+    paddock.restart()
+    assert not is_alive(engine.starts()[0]["pid"])
+    assert paddock.events(kind="adopted") == []
+    paddock.wait_state("a", "ready")
+
+
+def test_a_process_that_was_taken_over_and_dies_is_started_again(kept: RunningPaddock) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    kept.restart()
+    kept.wait_state("a", "ready")
+    os.kill(pid, signal.SIGKILL)
+    kept.wait(lambda: kept.pids().get("a", [pid]) != [pid], 20, "another process")
+    kept.wait_state("a", "ready")
+    assert "unknown exit code" in kept.events(kind="exited")[0]["message"]
+    assert not record_path(kept).exists()
+    wait_committed(kept, "a.0@2")
+
+
+def test_unloading_what_was_taken_over_ends_it(kept: RunningPaddock) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    kept.restart()
+    assert kept.command("unload", "a").returncode == 0
+    kept.wait_state("a", "stopped")
+    assert not is_alive(pid)
+    assert list((kept.state_dir / "instances").iterdir()) == []
+
+
+def test_a_wrapper_that_does_not_exec_is_kept_with_its_engine(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    engine, wrapper = fake_engine(), tmp_path / "wrapped"
+    wrapper.write_text(f'#!/bin/sh\n"{engine.path}" "$@"\n')
+    wrapper.chmod(0o755)
+    paddock = paddock_up(engine_table(wrapper) + model_table("a", tiny_gguf), server=KEEP)
+    paddock.wait_state("a", "ready")
+    wait_committed(paddock)
+    before = paddock.pids()
+    paddock.kill()
+    paddock.restart()
+    assert paddock.pids() == before
+    assert chat(paddock, "a").status_code == 200
+    assert paddock.command("unload", "a").returncode == 0
+    paddock.wait(lambda: not is_alive(engine.starts()[0]["pid"]), 20, "the engine to go")
+
+
+# Who a process is
+
+
+def test_a_wrong_key_proves_nothing(kept: RunningPaddock) -> None:
+    before = kept.pids()["a"]
+    kept.kill()
+    change_record(kept, key="not-the-key")
+    kept.restart()
+    assert kept.events(kind="adopted") == []
+    assert not is_alive(before[0])
+    assert kept.wait_state("a", "ready")["instances"][0]["pid"] not in before
+
+
+def test_an_engine_that_serves_another_model_by_now_is_not_taken_over(
+    kept: RunningPaddock, tiny_gguf: Path
+) -> None:
+    before, record = kept.pids()["a"], record_of(kept)
+    kept.kill()
+    plan = {**record["committed"]["plan"], "main_gguf": str(tiny_gguf.with_name("other.gguf"))}
+    change_record(kept, committed={**record["committed"], "plan": plan})
+    kept.restart()
+    assert not is_alive(before[0])
+    assert kept.events(kind="adopted") == []
+
+
+@pytest.mark.parametrize("knows_start", [False, True])
+def test_a_number_that_belongs_to_a_stranger_by_now_is_left_alone(
+    kept: RunningPaddock, knows_start: bool
+) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    with stranger("sleep", "300") as other:
+        identity = identity_of(other) if knows_start else record_of(kept)["identity"]
+        change_record(kept, pid=other, identity=identity)
+        kept.restart()
+        assert is_alive(other)
+        # Its own process is found by the mark.
+        assert not is_alive(pid)
+        assert [event["data"]["step"] for event in kept.events(kind="orphan")] == ["mark"]
+        kept.wait_state("a", "ready")
+
+
+def test_a_start_that_was_noted_by_another_method_is_left_as_it_is(kept: RunningPaddock) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    change_record(kept, identity="ps:1700000000.5")
+    kept.restart()
+    assert is_alive(pid)
+    orphan = kept.events(kind="orphan")[0]
+    assert (orphan["data"]["verdict"], orphan["data"]["pid"]) == ("left", pid)
+    assert "end it yourself" in orphan["message"]
+    assert kept.wait_state("a", "ready")["instances"][0]["generation"] == 2
+    assert record_of(kept)["pid"] == pid
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"", b"{", b"[]", b'{"version": 1, "pid": -1}', b"\xff" * 100, b"[" * 9999]
+)
+def test_garbage_is_no_record(kept: RunningPaddock, garbage: bytes) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    record_path(kept).write_bytes(garbage)
+    kept.restart()
+    assert not is_alive(pid)
+    assert kept.wait_state("a", "ready")["instances"][0]["generation"] == 1
+
+
+def test_a_link_in_place_of_a_record_is_removed_and_not_followed(kept: RunningPaddock) -> None:
+    elsewhere = kept.state_dir.parent / "elsewhere.json"
+    kept.kill()
+    record_path(kept).rename(elsewhere)
+    record_path(kept).symlink_to(elsewhere)
+    kept.restart()
+    assert kept.events(kind="adopted") == []
+    assert elsewhere.exists()
+
+
+def test_a_stranger_on_the_port_of_an_engine_that_is_gone_is_left_alone(kept: RunningPaddock) -> None:
+    record = record_of(kept)
+    kept.kill()
+    os.kill(record["pid"], signal.SIGKILL)
+    wait_until(lambda: not is_alive(record["pid"]), 20, "the engine to be gone")
+    server = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(record["port"])]
+    with stranger(*server) as other:
+        kept.restart()
+        instance = kept.wait_state("a", "ready")["instances"][0]
+        assert instance["port"] != record["port"]
+        assert is_alive(other)
+    assert kept.events(kind="adopted") == []
+    assert kept.events(kind="orphan") == []
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("on_exit", [KEEP, STOP])
+def test_servers_that_people_started_are_never_touched(
+    paddock_up: StartPaddock, smollm2: Path, engine_binary: Path, on_exit: str
+) -> None:
+    def by_hand(**environment: str) -> Any:
+        line = ("-m", str(smollm2), "--port", str(unused_port()), "-c", "256", "--host", "127.0.0.1")
+        return stranger(str(engine_binary), *line, **environment)
+
+    build = {"PADDOCK_LLAMA_CPP": str(engine_binary.parent)}
+    with by_hand() as first, by_hand(**build) as second:
+        paddock = paddock_up(model_table("a", smollm2), server=on_exit, environment=build)
+        paddock.wait_state("a", "ready")
+        paddock.kill()
+        paddock.restart()
+        paddock.wait_state("a", "ready")
+        assert is_alive(first)
+        assert is_alive(second)
+        assert not {first, second} & {event["data"]["pid"] for event in paddock.events(kind="orphan")}
+
+
+def test_another_state_directory_is_another_managers_business(
+    kept: RunningPaddock, paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    paddock_up(engine_table(fake_engine()) + model_table("a", tiny_gguf), server=KEEP)
+    assert is_alive(pid)
+    kept.restart()
+    assert kept.pids()["a"] == [pid]
+
+
+def test_what_is_noted_can_be_read_by_nobody_else(kept: RunningPaddock) -> None:
+    folder = kept.state_dir / "instances"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {path.name for path in folder.iterdir()} == {"a.0@1.json", "a.0@1.out"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_bench_refuses_beside_engines_that_were_kept(kept: RunningPaddock) -> None:
+    pid = kept.pids()["a"][0]
+    kept.stop()
+    refused = kept.command("bench", "a")
+    assert refused.returncode != 0
+    assert str(pid) in refused.stderr
+    assert is_alive(pid)
+
+
+def test_two_replicas_are_both_taken_over(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine: FakeEngine = fake_engine()
+    paddock = paddock_up(engine_table(engine) + model_table("a", tiny_gguf, replicas=2), server=KEEP)
+    paddock.wait(lambda: len(paddock.pids().get("a", [])) == 2, 20, "two processes")
+    for number in range(2):
+        paddock.wait(lambda n=number: record_path(paddock, f"a.{n}@1").exists(), 20, "a record")
+        wait_committed(paddock, f"a.{number}@1")
+    before = sorted(paddock.pids()["a"])
+    paddock.kill()
+    paddock.edit("replicas = 2", "replicas = 1")
+    paddock.restart()
+    assert len(paddock.events(kind="adopted")) == 2
+    paddock.wait(lambda: len(paddock.pids()["a"]) == 1, 20, "one replica to go")
+    assert paddock.pids()["a"][0] in before
+    assert len(engine.starts()) == 2
