@@ -26,6 +26,7 @@ from framework.models.hub.facts import source_text
 from framework.models.hub.mode import HubMode, hub_mode
 from framework.models.hub.sources import HubSources
 from framework.planning.speculation.drafter_source import takes_drafter
+from framework.runtime.adoption import still_running
 from framework.runtime.fetching import local_files
 from framework.values.manifest import Manifest
 from framework.values.reason import Reason, Refused
@@ -61,6 +62,7 @@ async def examine(
             "python", ok=True, reason=Reason("python_version", f"Python {platform.python_version()}.")
         ),
         _check("state directory", around.state_dir_fault or _state_dir(around.state_dir)),
+        *_kept_engines(await asyncio.to_thread(still_running, around.state_dir)),
         _check("disk", await asyncio.to_thread(_disk_fault, around.state_dir)),
         _check("manifest", _manifest_fault(loaded) or _manifest_warnings(loaded)),
         _check("listener", around.listener_fault),
@@ -111,6 +113,19 @@ def _state_dir(directory: Path) -> Reason:
         " another one at each start.",
         evidence={"path": str(directory)},
     )
+
+
+def _kept_engines(pids: Sequence[int]) -> list[DoctorCheck]:
+    """Engines that nobody looks after now, where there are any: they hold memory."""
+    if not pids:
+        return []
+    reason = Reason(
+        "engines_kept",
+        f"Engines of an earlier `paddock up` still run: {', '.join(f'process {pid}' for pid in pids)}.",
+        'The next `paddock up` takes them over with on_exit = "keep", and ends them with "stop".',
+        evidence={"pids": list(pids)},
+    )
+    return [_check("kept engines", reason)]
 
 
 def _manifest_fault(loaded: Loaded) -> Reason | None:

@@ -100,9 +100,10 @@ def take_over(left: LeftBehind, instance: Instance, site: Site, seeker: Seeker, 
 
 
 def still_running(state_dir: Path) -> list[int]:
-    """Processes that an earlier manager left behind and that are there now. Blocking."""
-    records = (record for record in read_records(state_dir).values() if record is not None)
-    return sorted(record.pid for record in records if is_same(record.pid, record.identity) == "same")
+    """Processes that a manager left behind which is gone, and that are there now. Blocking."""
+    records = [record for record in read_records(state_dir).values() if record is not None]
+    left = (one for one in records if is_same(one.owner_pid, one.owner_identity) in ("gone", "other"))
+    return sorted(record.pid for record in left if is_same(record.pid, record.identity) == "same")
 
 
 def _proven(state_dir: Path, state_id: str, manifest: Manifest) -> list[LeftBehind]:

@@ -244,9 +244,11 @@ def test_a_wrapper_that_does_not_exec_is_kept_with_its_engine(
     paddock.wait(lambda: not is_alive(engine.starts()[0]["pid"]), 20, "the engine to go")
 
 
-def test_bench_refuses_beside_engines_that_were_kept(kept: RunningPaddock) -> None:
+def test_doctor_names_engines_that_were_kept_and_bench_refuses_beside_them(kept: RunningPaddock) -> None:
     pid = kept.pids()["a"][0]
+    assert "still run" not in kept.command("doctor").stdout
     kept.stop()
+    assert f"still run: process {pid}" in kept.command("doctor").stdout
     refused = kept.command("bench", "a")
     assert refused.returncode != 0
     assert str(pid) in refused.stderr
