@@ -44,6 +44,10 @@ class EngineClient:
         status, _ = await self._get(port, "/health", {}, HEALTH_TIMEOUT_S)
         return status == OK
 
+    async def answers(self, port: int, timeout_s: float) -> bool:
+        """Whether `/health` answers anything at all within this time."""
+        return await self._fetch("GET", port, "/health", {}, timeout_s) is not None
+
     async def props(self, port: int, key: str | None) -> tuple[int | None, Mapping[str, Any]]:
         """Status of `/props` (None: no answer) and its object, empty when there is none."""
         status, body = await self._get(port, "/props", auth_headers(key), PROPS_TIMEOUT_S)
@@ -82,6 +86,25 @@ class EngineClient:
         timeout_s: float,
         body: Mapping[str, Any] | None = None,
     ) -> tuple[int | None, Any]:
+        answer = await self._fetch(method, port, path, headers, timeout_s, body)
+        if answer is None:
+            return None, None
+        status, raw = answer
+        try:
+            return status, json.loads(raw) if raw else None
+        except ValueError:
+            return None, None
+
+    async def _fetch(
+        self,
+        method: str,
+        port: int,
+        path: str,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[int, bytes] | None:
+        """Status and body of an answer; None when there is none in time."""
         if self._session is None:
             # Probes must not hold connections: an idle one would keep a server from ending cleanly.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
@@ -93,10 +116,10 @@ class EngineClient:
                     raw = await answer.content.read(ANSWER_LIMIT_BYTES + 1)
                     while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
                         raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))
-                    return answer.status, json.loads(raw) if raw else None
+                    return answer.status, raw
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError):
             # RuntimeError: the session was closed, since the manager ends.
-            return None, None
+            return None
 
 
 async def accepts(url: str) -> bool:

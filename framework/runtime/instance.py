@@ -64,6 +64,12 @@ class Instance:
     """What it is planned without."""
     ended_for: Reason | None = None
     """Why its process was ended by us although nobody asked for that."""
+    demoted: Reason | None = None
+    """Why what follows its crash serves without drafting."""
+    silent: Reason | None = None
+    """What is shown while it leaves health checks without an answer; others come first meanwhile."""
+    heard: int = 0
+    """How often its process brought something to a request whose lease was given back."""
 
     def __init__(
         self,
@@ -170,7 +176,9 @@ class Instance:
         """Kill the process because it does harm; what follows is what follows a crash."""
         if self.running is not None:
             self.ended_for = reason
-            self.running.child.signal_kill()
+            for lease in self.leases:
+                lease.ended_for = reason
+            self.running.child.give_up()
 
     async def exit_seen(self, timeout_s: float) -> bool:
         """Whether its process is over, waiting so long for it; what follows an exit has run when it is."""
@@ -242,6 +250,7 @@ class Instance:
 
     def _released(self, lease: Lease) -> None:
         self.leases.discard(lease)
+        self.heard += lease.heard
         if (speed := self.meter.closed(lease, time.monotonic())) is not None:
             self._look_at_drafting()
             self._on_answer(speed)
@@ -308,7 +317,7 @@ class Instance:
             state=self.state,
             since=self.since,
             restarts=self.restarts,
-            last_error=self.last_error,
+            last_error=self.silent or self.last_error,
             progress=self.progress(),
             pid=running.child.pid if running and process else None,
             port=running.port if running and process else None,
