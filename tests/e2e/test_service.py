@@ -70,6 +70,23 @@ def test_a_hang_up_during_the_start_ends_nothing(
     assert paddock.stop() == 0
 
 
+def test_logs_of_what_was_declared_long_ago_go_at_the_start(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "up-0" / "state"
+    for name in ("gone.0", "tiny.0"):
+        folder = state / "logs" / name
+        folder.mkdir(parents=True)
+        (folder / "a.log").write_text("lines", encoding="utf-8")
+        for path in (folder / "a.log", folder):
+            os.utime(path, (1e9, 1e9))
+    state.chmod(0o700)
+    paddock = paddock_up(engine_table(fake_engine()) + model_table("tiny", tiny_gguf))
+    paddock.wait(lambda: "removed the logs of gone.0" in paddock.log_text(), 30.0, "the old logs to go")
+    assert not (state / "logs" / "gone.0").exists()
+    assert (state / "logs" / "tiny.0" / "a.log").exists()
+
+
 def test_a_second_signal_ends_at_once_and_takes_the_engines_with_it(
     paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:

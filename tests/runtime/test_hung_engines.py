@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from framework.runtime.child import Child
 from framework.runtime.health_watch import HELD_UP_S
 from framework.runtime.lease import Lease
+from framework.runtime.logs import LogBuffer
 from framework.runtime.silence import HealthLimits
 from framework.values.instance import State
 from tests.conftest import MakeFake
@@ -161,6 +164,65 @@ async def test_a_request_that_a_hung_engine_held_may_be_tried_again(
         again = await rig.fleet.acquire("m")
     assert again.generation == 2
     assert "[DONE]" in await ask(again)
+
+
+async def test_where_another_replica_serves_it_is_sent_there_at_once(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    """MN-05, 07 §9.2 step 5."""
+    rig.shop.health = SOON
+    engine = fake_engine()
+    rig.declare(request_for(engine, tiny_gguf, live={"replicas": 2}))
+    await eventually(lambda: all(_is_ready(rig, number) for number in (0, 1)), what="two replicas")
+    engine.rescript(load_s=-1)
+    lease = await rig.fleet.acquire("m")
+    pid = rig.instance("m", lease.replica).pid
+    assert pid is not None
+    with stopped(pid):
+        with pytest.raises(aiohttp.ClientError):
+            await ask(lease)
+        assert (await rig.fleet.report_failure(lease, "close", opened=False)).retry
+        other = await rig.fleet.acquire("m")
+        assert other.replica == 1 - lease.replica
+        assert "[DONE]" in await ask(other)
+
+
+async def test_an_engine_that_was_told_to_end_from_outside_and_waits_for_ever_is_ended(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    """15 §8: it takes no connections any more, and does not exit while a request is open."""
+    rig.shop.health = SOON
+    rig.declare(request_for(fake_engine(first_token_s=600.0), tiny_gguf))
+    ready = await rig.until("m", State.READY)
+    assert ready.pid is not None
+    lease = await rig.fleet.acquire("m")
+    asking = asyncio.create_task(ask(lease))
+    await eventually(lambda: any(s.state != "idle" for s in rig.instance("m").slots), what="the request")
+    os.kill(ready.pid, signal.SIGTERM)
+    with pytest.raises(aiohttp.ClientError):
+        await asking
+    await rig.until("m", State.BACKOFF, State.PENDING, State.STARTING)
+    reason = rig.event("exited").reason
+    assert reason is not None
+    assert reason.code == "engine_hung"
+
+
+class Held(Child):
+    """A process that a driver holds, so that SIGKILL does nothing to it."""
+
+    def signal_kill(self) -> None:
+        """Nothing happens."""
+
+
+async def test_what_outlives_sigkill_is_over_for_everybody_else(tmp_path: Path) -> None:
+    sleep = shutil.which("sleep") or "/bin/sleep"
+    child = await Held.spawn([sleep, "60"], dict(os.environ), log=LogBuffer(), cwd=tmp_path)
+    child.give_up()
+    assert await asyncio.wait_for(child.exited, 30.0) == -signal.SIGKILL
+    assert not child.alive
+    assert child.group_members() == (child.pid,), "what it holds stays booked as long as it is there"
+    assert (await child.kill()).survivors == ()
+    await child.close()
 
 
 async def test_an_engine_that_hangs_while_it_drains_does_not_hold_up_what_waits_for_its_end(
