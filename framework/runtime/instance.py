@@ -304,6 +304,13 @@ class Instance:
             return progress
         return replace(progress, eta_s=max(0.0, self.expected_load_s - self.seconds_in_state))
 
+    def _shown_result(self) -> LaunchResult | None:
+        """That it does not answer at the moment stands beside what it does without."""
+        result = self.result
+        if result is None or self.silent is None:
+            return result
+        return replace(result, degradations=(self.silent, *result.degradations))
+
     def view(self) -> InstanceView:
         """An immutable snapshot."""
         running, now = self.running, time.monotonic()
@@ -317,13 +324,13 @@ class Instance:
             state=self.state,
             since=self.since,
             restarts=self.restarts,
-            last_error=self.silent or self.last_error,
+            last_error=self.last_error,
             progress=self.progress(),
             pid=running.child.pid if running and process else None,
             port=running.port if running and process else None,
             request=self.request,
             plan=self.plan,
-            result=self.result,
+            result=self._shown_result(),
             last_exit=self.last_exit,
             inflight=len(self.leases),
             idle_s=now - self.idle_since_s if self.serving and not self.leases else None,
