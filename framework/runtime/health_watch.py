@@ -1,8 +1,8 @@
 """Probe every ready engine, pass over one that is silent, end one that hangs (07 §9, §10; PL-03).
 
 One task for each process that serves or drains, for as long as it does. Only time in which a probe really
-ran counts: while this process was held up, or the machine slept, nothing was seen of the engine. What follows
-an end is what follows a crash. Called by runtime.fleet.
+ran counts: while this process was held up or had no file left, or the machine slept, nothing was seen of the
+engine. What follows an end is what follows a crash. Called by runtime.fleet.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class HealthWatch:
             await asyncio.sleep(limits.every_s)
             if not _is_watched(instance):
                 break
-            if not await self._answers(instance, limits.quick_s):
+            answered = await self._answers(instance, limits.quick_s)
+            if answered is None:
+                reason = None
+            elif not answered:
                 reason = await self._listen(instance)
                 stall = Stall(limits, newest=lines.newest)
             else:
@@ -98,12 +101,13 @@ class HealthWatch:
         try:
             before, began_s = await self._work(instance), time.monotonic()
             while _is_watched(instance):
-                if await self._answers(instance, limits.patient_s):
+                answered = await self._answers(instance, limits.patient_s)
+                if answered:
                     self._say_again(instance, silence)
                     return None
                 seconds = time.monotonic() - began_s
                 work = await self._work(instance)
-                if seconds <= limits.pause_s + limits.patient_s + HELD_UP_S:
+                if answered is not None and seconds <= limits.pause_s + limits.patient_s + HELD_UP_S:
                     worked = work is None or work.goes_on(before, seconds)
                     silence.missed(seconds, worked=worked, crowded=_is_crowded(instance))
                     self._show(instance, silence)
@@ -127,9 +131,9 @@ class HealthWatch:
             stall.stood(seconds, work, is_remote=is_remote)
         return stall.verdict(instance, lines.last(LINES))
 
-    async def _answers(self, instance: Instance, timeout_s: float) -> bool:
+    async def _answers(self, instance: Instance, timeout_s: float) -> bool | None:
         running = instance.running
-        return running is not None and await self._shop.client.answers(running.port, timeout_s)
+        return await self._shop.client.answers(running.port, timeout_s) if running is not None else None
 
     async def _work(self, instance: Instance) -> Work | None:
         running = instance.running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 import time
@@ -124,6 +125,25 @@ async def test_time_in_which_we_stood_still_ourselves_does_not_count(
             await asyncio.sleep(SOON.pause_s + 0.1)
     await eventually(lambda: not is_silent(rig), what="the silence to end")
     assert (rig.instance("m").generation, rig.instance("m").pid) == (1, ready.pid)
+
+
+async def test_who_has_no_file_left_to_ask_with_blames_nobody(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    rig.shop.health = SOON
+    rig.declare(request_for(fake_engine(), tiny_gguf))
+    ready = await rig.until("m", State.READY)
+    assert ready.port is not None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        assert await rig.shop.client.answers(ready.port, 1.0) is None
+        await asyncio.sleep(2 * SOON.silent_after_s)
+        assert not is_silent(rig)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert await rig.shop.client.answers(ready.port, 5.0) is True
+    assert rig.instance("m").generation == 1
 
 
 async def test_new_requests_go_to_the_replica_that_answers(
