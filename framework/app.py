@@ -26,7 +26,7 @@ from framework.dashboard.routes import dashboard_routes
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.inquiry import Inquiry, LoadText
-from framework.listener import Listening, keep_closed, serve_http
+from framework.listener import Listening, heed_signals, hold_hang_ups, keep_closed, serve_http
 from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
@@ -36,10 +36,14 @@ from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
 from framework.reconcile.current import CurrentManifest
 from framework.reconcile.watch import Watcher
+from framework.runtime.child import KILL_WAIT_S
 from framework.runtime.fleet import Fleet
+from framework.runtime.old_logs import remove_old_logs
 from framework.runtime.planner import FactPlanner
-from framework.runtime.shop import Shop
+from framework.runtime.shop import LOGS, Shop, logs_of
 from framework.runtime.sweep import end_orphans
+from framework.service_manager import ServiceManager
+from framework.service_report import ServiceReport
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.manifest import Manifest
@@ -52,6 +56,7 @@ log = logging.getLogger(__name__)
 
 # What commands need to find us is looked after this often.
 KEEP_S = 5.0
+OLD_LOGS_S = 24 * 3600.0
 
 
 def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
@@ -60,6 +65,8 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
     `overrides` stand above `[server]` fields. Raises ManifestBroken, ListenerTaken,
     StateDirError or LimitError.
     """
+    hold_hang_ups()
+    service_manager = ServiceManager.take(os.environ)
     environ = dict(os.environ)
     set_up_logging(debug=DEBUG_VARIABLE in environ)
     limits = read_limits(environ)
@@ -76,7 +83,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
     state_dir.prepare(directory)
     with state_dir.hold(directory):
         try:
-            start = Start(first.manifest, first.problems, load, directory, environ, limits)
+            start = Start(first.manifest, first.problems, load, directory, environ, limits, service_manager)
             return uvloop.run(_run(start))
         finally:
             state_dir.forget(directory)
@@ -100,6 +107,7 @@ class Start:
     directory: Path
     environ: Mapping[str, str]
     limits: ProxyLimits
+    service_manager: ServiceManager
 
 
 class Manager:
@@ -140,7 +148,8 @@ class Manager:
         self._fleet = fleet
         self._current = current
         self._reconciler = reconciler
-        self._watcher = Watcher(reconciler)
+        self._service_manager = start.service_manager
+        self._watcher = Watcher(reconciler, on_nudge_done=start.service_manager.ready)
         self._console = Console(fleet, changes)
         self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits)
         self._services = Services(
@@ -166,6 +175,11 @@ class Manager:
 
     async def run(self) -> int:
         """Apply the manifest, serve until a signal, stop everything; the exit status."""
+        stop = asyncio.Event()
+        with heed_signals(stop, self._reload):
+            return await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> int:
         routes = [*public_routes(self._proxy), *api_routes(self._services)]
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
         self._console.welcome(self._current.manifest, self._listening.address)
@@ -176,19 +190,36 @@ class Manager:
             "watch": self._watcher.run(),
             "devices": self._inquiry.run(),
             "console": self._console.run(),
+            "service manager": self._report().run(),
             "state directory": self._keep_state(),
+            "old logs": self._remove_old_logs(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
         for task in self._tasks.values():
             task.add_done_callback(_report)
         try:
             return await serve_http(
-                app, self._listening, on_reload=self._watcher.nudge, before_close=self._end_models
+                app,
+                self._listening,
+                stop,
+                on_started=self._service_manager.ready,
+                before_close=self._end_models,
             )
         finally:
             await _cancel(*self._tasks.values())
             await self._shop.client.close()
             await self._proxy.close()
+
+    def _report(self) -> ServiceReport:
+        """What the service manager is told besides."""
+        address, current = str(self._listening.address), self._current
+        changes = self._services.changes
+        return ServiceReport(self._service_manager, self._fleet, changes, address, lambda: current.problems)
+
+    def _reload(self) -> None:
+        """SIGHUP."""
+        self._service_manager.reloading()
+        self._watcher.nudge()
 
     async def _sweep(self) -> None:
         """Nothing of an earlier life may hold memory when the first plan is made."""
@@ -209,11 +240,25 @@ class Manager:
             except state_dir.StateDirError as error:
                 log.warning("%s", error)
 
+    async def _remove_old_logs(self) -> None:
+        """Of models that nobody declares any more, once a day."""
+        while True:
+            views = self._fleet.views()
+            kept = {logs_of(v.request.id, n) for v in views for n in range(v.request.live.replicas)}
+            kept |= {logs_of(v.request.id, i.replica) for v in views for i in v.instances}
+            logs = self._shop.state_dir / LOGS
+            for name in await asyncio.to_thread(remove_old_logs, logs, kept):
+                log.info("removed the logs of %s, which is not declared any more", name)
+            await asyncio.sleep(OLD_LOGS_S)
+
     async def _end_models(self) -> None:
         """No more applies, then no more models, then no more readers."""
         self._console.farewell()
         await _cancel(self._tasks["watch"])
-        await self._fleet.close(self._current.manifest.server.shutdown_s)
+        shutdown_s = self._current.manifest.server.shutdown_s
+        # What outlives the shutdown gets SIGKILL, and the listener a few seconds to tell its clients.
+        self._service_manager.stopping(shutdown_s + 2 * KILL_WAIT_S)
+        await self._fleet.close(shutdown_s)
         self._services.events.close()
         self._services.changes.close()
 

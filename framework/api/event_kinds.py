@@ -10,6 +10,7 @@ EVENT_KINDS = (
     "refused",
     "attempt",
     "degraded",
+    "health",
     "ready",
     "start_failed",
     "exited",

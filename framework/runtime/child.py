@@ -89,8 +89,16 @@ class Child:
         """SIGKILL to the whole group, without waiting."""
         self._signal_group(signal.SIGKILL)
 
+    def give_up(self) -> None:
+        """SIGKILL to the whole group; what outlives it for 5 s is over for all but the ledger (07 §5.4)."""
+        self.signal_kill()
+        asyncio.get_running_loop().call_later(KILL_WAIT_S, self._note_exit, -signal.SIGKILL)
+
     async def terminate(self) -> Ended:
-        """SIGTERM, again after 2 s, SIGKILL after 5 s; then whatever is left of the group (07 §5.2)."""
+        """SIGTERM, again after 2 s, SIGKILL after 5 s; then whatever is left of the group (07 §5.2).
+
+        A stopped process would not see the first: it is told to go on.
+        """
         signals = []
         for name, wait_s in (
             ("SIGTERM", SECOND_TERMINATE_S),
@@ -98,6 +106,7 @@ class Child:
         ):
             if self._signal_group(signal.Signals[name]):
                 signals.append(name)
+                self._signal_group(signal.SIGCONT)
             if await self._wait_exit(wait_s):
                 break
         members = await asyncio.to_thread(self.group_members)
@@ -142,7 +151,11 @@ class Child:
         code = await self._process.wait()
         # Its last words tell why; they are in the pipe already, unless a process of its own keeps that open.
         await asyncio.wait({self._reader}, timeout=LAST_WORDS_S)
-        self.exited.set_result(code)
+        self._note_exit(code)
+
+    def _note_exit(self, code: int) -> None:
+        if not self.exited.done():
+            self.exited.set_result(code)
 
     async def _read(self) -> None:
         """Split output into lines for ever; a line without an end is cut, never collected (06 §8.4)."""

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.child import KILL_WAIT_S
 from framework.runtime.drafter_watch import DrafterWatch
+from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
@@ -59,6 +60,7 @@ class Fleet:
         self._memory_tried_s = time.monotonic()
         self._sampler = Sampler(self._instances, shop.client, changes)
         self._drafters = DrafterWatch(self._instances, shop)
+        self._health = HealthWatch(self._served, shop)
         self.stuck = StuckSlots()
         self._care = YieldCare(shop.events)
 
@@ -186,10 +188,11 @@ class Fleet:
     # Life
 
     async def run(self) -> None:
-        """Idle stops, samples, second looks at failed files and for drafters, removals; until cancelled."""
+        """Idle stops, samples, health, second looks at files and for drafters, removals; until cancelled."""
         parts = (
             self._sampler.run(),
             self._drafters.run(),
+            self._health.run(),
             self._look_at_failed(),
             self._keep_speeds(),
         )
@@ -270,10 +273,15 @@ class Fleet:
                     await asyncio.to_thread(supervisor.watch.write, found)
 
     def _instances(self) -> Iterator[Instance]:
+        for instance, _ in self._served():
+            yield instance
+
+    def _served(self) -> Iterator[tuple[Instance, LogBuffer]]:
+        """The instance of each replica, with the output of that."""
         for supervisor in self._supervisors.values():
             for replica in supervisor.replicas:
                 if replica.current is not None:
-                    yield replica.current
+                    yield replica.current, replica.log
 
     def _waiting(self, pool: str) -> list[WaitingView]:
         admission, now = self._shop.admission, self._shop.ledger.clock()

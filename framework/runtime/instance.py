@@ -64,6 +64,12 @@ class Instance:
     """What it is planned without."""
     ended_for: Reason | None = None
     """Why its process was ended by us although nobody asked for that."""
+    demoted: Reason | None = None
+    """Why what follows its crash serves without drafting."""
+    silent: Reason | None = None
+    """What is shown while it leaves health checks without an answer; others come first meanwhile."""
+    heard: int = 0
+    """How often its process brought something to a request whose lease was given back."""
 
     def __init__(
         self,
@@ -170,7 +176,9 @@ class Instance:
         """Kill the process because it does harm; what follows is what follows a crash."""
         if self.running is not None:
             self.ended_for = reason
-            self.running.child.signal_kill()
+            for lease in self.leases:
+                lease.ended_for = reason
+            self.running.child.give_up()
 
     async def exit_seen(self, timeout_s: float) -> bool:
         """Whether its process is over, waiting so long for it; what follows an exit has run when it is."""
@@ -242,6 +250,7 @@ class Instance:
 
     def _released(self, lease: Lease) -> None:
         self.leases.discard(lease)
+        self.heard += lease.heard
         if (speed := self.meter.closed(lease, time.monotonic())) is not None:
             self._look_at_drafting()
             self._on_answer(speed)
@@ -295,6 +304,13 @@ class Instance:
             return progress
         return replace(progress, eta_s=max(0.0, self.expected_load_s - self.seconds_in_state))
 
+    def _shown_result(self) -> LaunchResult | None:
+        """That it does not answer at the moment stands beside what it does without."""
+        result = self.result
+        if result is None or self.silent is None:
+            return result
+        return replace(result, degradations=(self.silent, *result.degradations))
+
     def view(self) -> InstanceView:
         """An immutable snapshot."""
         running, now = self.running, time.monotonic()
@@ -314,7 +330,7 @@ class Instance:
             port=running.port if running and process else None,
             request=self.request,
             plan=self.plan,
-            result=self.result,
+            result=self._shown_result(),
             last_exit=self.last_exit,
             inflight=len(self.leases),
             idle_s=now - self.idle_since_s if self.serving and not self.leases else None,

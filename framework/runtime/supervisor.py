@@ -179,7 +179,9 @@ class Supervisor:
         if instance is not None and instance.serving and not await has_ended(instance, lease.base_url):
             return RetryVerdict(instance.serving)
         replica = self.replicas[lease.replica] if lease.replica < len(self.replicas) else None
-        return after_exit(replica.current if replica else None, serving=bool(self._serving()))
+        current, serving = replica.current if replica else None, bool(self._serving())
+        cause = lease.ended_for or (instance.demoted if instance is not None else None)
+        return after_exit(current, serving=serving, cause=cause)
 
     def _lease(self, key: str | None) -> Lease | None:
         ready = self._serving()

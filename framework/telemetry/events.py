@@ -131,7 +131,7 @@ class EventLog:
 def _level(event: Event) -> int:
     if event.reason is not None and event.reason.severity == "error":
         return logging.ERROR
-    if event.kind in WARNINGS:
+    if event.kind in WARNINGS or (event.kind == "health" and event.reason is not None):
         return logging.WARNING
     return logging.DEBUG if event.kind in DETAILS else logging.INFO
 

@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -138,7 +140,8 @@ class Server:
         gone = asyncio.ensure_future(reader.read(1))
         try:
             for number in range(reply.count):
-                await asyncio.wait({gone}, timeout=self._delay_s(number))
+                with burning(is_on=number == 0 and self.engine.script.busy_while_silent):
+                    await asyncio.wait({gone}, timeout=self._delay_s(number))
                 self._maybe_die()
                 if gone.done() and self.engine.script.keeps_lost_clients:
                     await asyncio.Event().wait()
@@ -165,6 +168,23 @@ class Server:
         kill_itself = partial(os.kill, os.getpid(), signal.SIGKILL)
         asyncio.get_running_loop().call_later(script.port_outlives_s, kill_itself)
         raise ConnectionResetError
+
+
+@contextmanager
+def burning(*, is_on: bool) -> Iterator[None]:
+    """A thread that takes all of a core meanwhile."""
+    over = threading.Event()
+
+    def burn() -> None:
+        while not over.is_set():
+            continue
+
+    if is_on:
+        threading.Thread(target=burn, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 async def send(writer: asyncio.StreamWriter, status: int, kind: str, body: str, connection: str) -> None:

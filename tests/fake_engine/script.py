@@ -69,6 +69,12 @@ class Script:
     """Leave a process behind that inherits the listening socket and the output pipe."""
     hang: tuple[str, ...] = ()
     """Paths that are accepted and never answered."""
+    goes_deaf_after_s: float = -1.0
+    """So long after it is loaded it takes connections and answers none any more; negative: never."""
+    works_deaf: bool = False
+    """And takes all of a core meanwhile."""
+    busy_while_silent: bool = False
+    """It takes a core until the first token of a stream."""
     die_at_request: int | None = None
     """SIGKILL itself in the middle of this generation request, counted from 1."""
     port_outlives_s: float = 0.0
