@@ -27,6 +27,8 @@ EVENT_KINDS = (
     "waiting",
     "evicted",
     "memory",
+    "storage",
+    "manager",
     "adopted",
     "slots_saved",
     "slots_restored",

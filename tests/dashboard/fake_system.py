@@ -18,10 +18,12 @@ from framework.dashboard.routes import dashboard_routes
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
+from framework.proxy.inflight import InFlight
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
 from framework.values.device import Device
 from framework.values.event import Event
@@ -154,6 +156,8 @@ def make_system(
         fleet=fleet,
         events=events,
         changes=changes,
+        requests=InFlight(),
+        request_log=RequestLog(),
         token=TOKEN,
         sessions=Sessions(),
         check=_check,
