@@ -24,7 +24,7 @@ from framework.telemetry import tables
 from framework.telemetry.events import Earlier
 from framework.telemetry.pending import Pending
 from framework.telemetry.rows import EventRow, event_row, request_row
-from framework.telemetry.store_file import Unfit, is_damage, open_file, open_to_read, set_aside
+from framework.telemetry.store_file import BUSY_S, Unfit, is_damage, open_file, open_to_read, set_aside
 from framework.telemetry.tables import DEFAULT_BOUNDS, Bounds, KeptRequest
 from framework.values.event import Event
 from framework.values.reason import Reason
@@ -64,6 +64,7 @@ class Pace:
 
     gather_s: float = GATHER_S
     retry_s: float = RETRY_S
+    busy_s: float = BUSY_S
 
 
 class Store:
@@ -215,8 +216,8 @@ class Store:
         try:
             if damaged:
                 self._put_aside("is damaged (found by a reader)")
-            if erase:
-                tables.erase_texts(self._connect())
+            # Not left for later because somebody reads: what happens is written all the same.
+            erase = erase and not tables.erase_texts(self._connect())
             self._commit(events, requests)
         except FAULTS as error:
             with self._work:
@@ -234,7 +235,10 @@ class Store:
             log.exception("%d events and %d requests could not be written", len(events), len(requests))
             return True
         self._recovered()
-        return True
+        if erase:
+            with self._work:
+                self._erase = True
+        return not erase
 
     def _commit(self, events: Sequence[Event], requests: Sequence[RequestRecord]) -> None:
         rows = [self._row(event) for event in events]
@@ -266,10 +270,11 @@ class Store:
             self._disconnect()
         if self._connection is None:
             try:
-                self._connection = open_file(self.path, check=self._file is None)
+                check = self._file is None
+                self._connection = open_file(self.path, check=check, busy_s=self._pace.busy_s)
             except Unfit as unfit:
                 self._put_aside(str(unfit))
-                self._connection = open_file(self.path)
+                self._connection = open_file(self.path, busy_s=self._pace.busy_s)
             self._file = _identity(self.path)
         return self._connection
 

@@ -66,12 +66,12 @@ class Unfit(Exception):
     """The file is there and cannot be one of ours; the text says what it is, as the end of a sentence."""
 
 
-def open_file(path: Path, *, check: bool = False) -> sqlite3.Connection:
+def open_file(path: Path, *, check: bool = False, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """Open the file for writing, made when it is missing; `check`: look through one that was not closed in
-    order. Raises Unfit, sqlite3.Error and OSError.
+    order. Whoever else holds it is waited for, `busy_s` long. Raises Unfit, sqlite3.Error and OSError.
     """
     _make_private(path)
-    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     try:
         _look_at(connection, check=check)
         # Survives the end of the process at once, and of the machine at the next checkpoint.

@@ -105,10 +105,10 @@ def prune(connection: sqlite3.Connection, bounds: Bounds) -> None:
         _drop(connection, larger, max(1, int(entries * share)))
 
 
-def erase_texts(connection: sqlite3.Connection) -> None:
+def erase_texts(connection: sqlite3.Connection) -> bool:
     """Erase the texts of all requests, also from what the file has beside it. Outside of a transaction.
 
-    Raises OperationalError when somebody reads for so long that this has to be tried again.
+    False when somebody reads for so long that it has to be done again.
     """
     erased = 1
     while erased:
@@ -120,7 +120,8 @@ def erase_texts(connection: sqlite3.Connection) -> None:
         ).rowcount
         (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
-            raise sqlite3.OperationalError("another program reads the file")
+            return False
+    return True
 
 
 def earlier(connection: sqlite3.Connection) -> Earlier:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.telemetry.store import Pace
 from framework.telemetry.store_file import VERSION
 from framework.telemetry.tables import RESERVED_IDS, SEED_EVENTS, SEED_PER_MODEL, Bounds
 from framework.values.reason import Reason
@@ -153,6 +154,24 @@ def test_texts_that_are_not_wanted_any_more_leave_no_trace(tmp_path: Path) -> No
         (found,) = one.store.find_requests(request_id="req-1")
         assert found.record.texts is None
         assert found.record.prompt_tokens == 9
+
+
+def test_a_reader_that_stays_holds_up_no_event(tmp_path: Path) -> None:
+    with life(tmp_path, pace=Pace(gather_s=0.005, retry_s=0.02, busy_s=0.05)) as one:
+        one.store.keep_request(record(1, texts="a secret of somebody"))
+        one.until(lambda: one.store.find_requests(), "the request")
+        with closing(sqlite3.connect(one.path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT count(*) FROM requests").fetchone() == (1,)
+            one.store.erase_texts()
+            for number in range(1, 4):
+                one.store.keep_event(event(number))
+                one.written(number)
+            assert one.news == []
+        one.until(
+            lambda: not any(b"a secret of somebody" in path.read_bytes() for path in tmp_path.iterdir()),
+            "the text to go",
+        )
 
 
 def test_a_full_disk_is_told_once_and_everything_is_written_when_there_is_room(tmp_path: Path) -> None:
