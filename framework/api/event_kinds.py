@@ -28,6 +28,8 @@ EVENT_KINDS = (
     "waiting",
     "evicted",
     "memory",
+    "storage",
+    "manager",
     "adopted",
     "slots_saved",
     "slots_restored",

@@ -99,6 +99,7 @@ def server_settings(table: ServerTable, files: Files) -> ServerSettings:
         max_body_bytes=table.max_body,
         start_concurrency=table.start_concurrency,
         shutdown_s=table.shutdown,
+        request_log=table.request_log,
     )
 
 

@@ -60,7 +60,6 @@ UNAVAILABLE = (
         "server",
         ("tls", "TLS", None, "remove it, and put a TLS proxy in front if you need one"),
         ("cors", "access from web pages of other origins (CORS)", only([])),
-        ("request_log", "the request log", only("off")),
         ("on_exit", "keeping engines beyond the end of up", only("stop")),
     ),
     *_rows(

@@ -94,7 +94,7 @@ async def _with_lease(job: Job, attempt: Callable[[Lease], Awaitable[T]]) -> T:
         verdict = LOST if retried else await _report(job, lease, failure, opened=opened)
         if opened or not verdict.retry:
             raise _lost(verdict, opened=opened) from failure
-        retried = True
+        retried = job.request.retried = True
         log.warning(
             "%s: lost the connection to %s (%s: %s), trying once more",
             job.request.id,
@@ -118,7 +118,7 @@ async def _acquire(job: Job) -> Lease:
         raise refused_lease(refused, names_others=_may_know_others(job)) from refused
     finally:
         request.queue_s += clock() - began
-    request.replica = lease.replica
+    request.replica, request.instance = lease.replica, lease.instance
     return lease
 
 
@@ -213,6 +213,8 @@ def _observe(
             refusal = error_of_engine(event_status(error), found, model=lease.request, headers=lease.headers)
             return events[:number], refusal
         request.state.observe(event)
+        if request.texts is not None:
+            request.texts.observe(event)
         if event.kind == "done":
             return events[:number], None
         clock.saw_event(progress=event.kind == "progress")

@@ -92,7 +92,7 @@ class Ending:
 
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._ledger.outlived(instance, pids)
-        self._voice.unkillable(pids)
+        self._voice.unkillable(instance.name, pids)
 
     async def _drain(self, instance: Instance, stop: Stop) -> None:
         began, inflight, cancelled = time.monotonic(), len(instance.leases), 0
@@ -101,7 +101,7 @@ class Ending:
             cancelled = instance.revoke(stop.code)
             await instance.wait_idle(REVOKE_GRACE_S)
         if inflight:
-            self._voice.drained(inflight, time.monotonic() - began, cancelled)
+            self._voice.drained(instance.name, inflight, time.monotonic() - began, cancelled)
 
     async def _end(self, instance: Instance, stop: Stop) -> None:
         began, running = time.monotonic(), instance.running
@@ -114,7 +114,8 @@ class Ending:
             code = running.child.exited.result() if running.child.exited.done() else None
             instance.last_exit = ExitInfo(code, hard=False, planned=True, seconds_ready=ready_s)
             instance.running = None
-            self._voice.stopped(stop.cause, stop.mode, code, time.monotonic() - began, ended.signals)
+            seconds = time.monotonic() - began
+            self._voice.stopped(instance.name, stop.cause, stop.mode, code, seconds, ended.signals)
             if ended.survivors:
                 self._outlived(instance, ended.survivors)
         await self.clean(instance)

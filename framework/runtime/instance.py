@@ -81,9 +81,10 @@ class Instance:
         restarts: int,
         on_idle: Callable[[Instance], None],
         on_answer: Callable[[AnswerSpeed], None] = lambda _: None,
+        epoch: Callable[[], int] = lambda: 0,
     ) -> None:
         """`on_idle` is called when the last of its leases was given back, `on_answer` for each answer whose
-        speed is known."""
+        speed is known. `epoch` tells which command its events belong to."""
         self.request = request
         self.replica = replica
         self.generation = generation
@@ -114,6 +115,7 @@ class Instance:
         self._events = events
         self._on_idle = on_idle
         self._on_answer = on_answer
+        self._epoch = epoch
         self.meter = SpeedMeter()
         """What it drafts and how fast it answers; its log's lines are to be shown to it while it is ready."""
         self._ready_s: float | None = None
@@ -133,12 +135,8 @@ class Instance:
         if new in (State.STOPPED, State.FAILED, State.BACKOFF):
             self.slots, self.sampled_s = (), None
             self.prompt_tokens_per_s = self.generation_tokens_per_s = None
-        self._events.record(
-            "state",
-            f"{old} -> {new}: {cause}",
-            model=self.request.id,
-            replica=self.replica,
-            data={"instance": self.name, "from": str(old), "to": str(new), "cause": cause},
+        self._say(
+            "state", f"{old} -> {new}: {cause}", data={"from": str(old), "to": str(new), "cause": cause}
         )
 
     def _begin_measuring(self) -> None:
@@ -270,13 +268,19 @@ class Instance:
             reason = inactive(result.speculation, totals)
             if reason is not None:
                 self.result = replace(result, speculation_reason=reason)
-                self._events.record(
-                    "degraded", reason.message, model=self.request.id, replica=self.replica, reason=reason
-                )
+                self._say("degraded", reason.message, reason=reason)
         elif told.code == INACTIVE and totals.drafted:
             drafts = told.evidence.get("asked", result.speculation)
             self.result = replace(result, speculation=drafts, speculation_reason=None)
             self._begin_measuring()
+
+    def _say(
+        self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
+    ) -> None:
+        about = {"instance": self.name, "epoch": self._epoch(), **(data or {})}
+        self._events.record(
+            kind, message, model=self.request.id, replica=self.replica, reason=reason, data=about
+        )
 
     # What readers see
 

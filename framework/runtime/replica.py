@@ -74,7 +74,8 @@ class Replica:
         self._operations = Operations(lambda: f"{request().id}.{index}", changed)
         self._pause = Pause()
         self._site: Callable[[Instance], Site] = lambda instance: shop.site(instance, self.log)
-        self._voice = Voice(shop.events, request().id, index, lambda: self._operations.epoch)
+        generations.epoch = lambda: self._operations.epoch
+        self._voice = Voice(shop.events, request().id, index, generations)
         self._ending = Ending(self._voice, self._site, shop.ledger, changed)
         self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
 
@@ -320,9 +321,9 @@ class Replica:
             delay_s = 0.0
             self._voice.demoted(instance, demoted)
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, "the process ended by itself")
-        instance.last_error = self._voice.exited(instance.last_exit, cause)
+        instance.last_error = self._voice.exited(instance.name, instance.last_exit, cause)
         if delay_s is None:
-            instance.last_error = self._voice.crash_loop(policy, self._history.count, instance.last_error)
+            instance.last_error = self._voice.crash_loop(instance, policy, self._history.count)
             self.failure.files = files_identity(instance.request, instance.plan)
             self._begin("down", lambda: finish(self._ending.bury(instance)))
         else:
@@ -338,9 +339,8 @@ class Replica:
         if self.failure.was_refused:
             await self._retry(instance)
             return
-        restarts = instance.restarts + 1
-        self._voice.respawn(restarts, delay_s)
-        await self._start("restart", restarts=restarts)
+        self._voice.respawn(instance, delay_s, demoted=self._demotion.drafting(self._request()) is not None)
+        await self._start("restart", restarts=instance.restarts + 1)
 
     async def _retry(self, instance: Instance) -> None:
         """Another try of what ended before there was a process: no restart, and never for nobody."""
@@ -364,7 +364,7 @@ class Replica:
             instance.move(State.FAILED, failure.reason.message)
         else:
             instance.move(State.BACKOFF, f"{failure.reason.code}, next try in {delay_s:.0f} s")
-        self._voice.failed(failure, refused=self.failure.was_refused, again=again)
+        self._voice.failed(failure, instance.result, refused=self.failure.was_refused, again=again)
         if delay_s is not None:
             # Not from inside the running operation: it would wait for itself.
             epoch = self._operations.epoch

@@ -236,7 +236,7 @@ class Starting:
 
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._shop.ledger.outlived(instance, pids)
-        self._voice.unkillable(pids)
+        self._voice.unkillable(instance.name, pids)
 
 
 def _given_up(climb: Climb, failure: Failure) -> Climb:

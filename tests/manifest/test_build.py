@@ -247,9 +247,10 @@ def test_an_engine_has_variables_and_a_key() -> None:
 def test_the_server_has_its_settings() -> None:
     text = (
         '[server]\nlisten = "[::1]:81"\nmax_waiting = 2\nstate_dir = "state"\nstart_concurrency = 3\n'
-        'shutdown = "1m"\nmax_body = "2MiB"\n'
+        'shutdown = "1m"\nmax_body = "2MiB"\nrequest_log = "full"\n'
     )
     server = read(text).manifest.server
     assert str(server.listen) == "[::1]:81"
     assert (server.max_waiting, server.start_concurrency, server.shutdown_s) == (2, 3, 60.0)
+    assert server.request_log == "full"
     assert (server.max_body_bytes, server.state_dir) == (2 * 2**20, Path("/nowhere/state"))

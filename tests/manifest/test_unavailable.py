@@ -17,7 +17,6 @@ REFUSED = {
     "server": {
         "tls": '{ certificate = "file:a", key = "file:b" }',
         "cors": '["https://example.org"]',
-        "request_log": '"metadata"',
         "on_exit": '"keep"',
     },
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
@@ -66,7 +65,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
     ("table", "key", "value"),
     [
         ("server", "cors", "[]"),
-        ("server", "request_log", '"off"'),
         ("server", "on_exit", '"stop"'),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
@@ -86,7 +84,6 @@ def test_the_defaults_are_no_way_round(key: str) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "value", "code"),
     [
-        ("server", "request_log", '"verbose"', "bad_value"),
         ("access", "rate", '"5"', "bad_rate"),
         ("models", "on_drift", '"ignore"', "bad_value"),
     ],
@@ -106,7 +103,6 @@ def test_every_table_of_the_list_exists() -> None:
 
 
 COMPLETE_REFUSALS = [
-    "server.request_log",
     "access.laptop.rate",
     "access.laptop.concurrency",
     "access.laptop.tokens",
