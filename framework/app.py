@@ -39,6 +39,7 @@ from framework.reconcile.watch import Watcher
 from framework.runtime.fleet import Fleet
 from framework.runtime.planner import FactPlanner
 from framework.runtime.shop import Shop
+from framework.runtime.slot_files import drop_orphans, drop_undeclared
 from framework.runtime.sweep import end_orphans
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog, utc_now
@@ -129,13 +130,14 @@ class Manager:
         devices.held = shop.ledger.endpoints_held
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
-        reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
+        reconciler = Reconciler(current, load_closed, fleet, events, adopt=self._adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
         )
         shop.listed = lambda: self._inquiry.known_devices().devices
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._shop = shop
+        self._planner = planner
         self._listening = listening
         self._fleet = fleet
         self._current = current
@@ -190,8 +192,15 @@ class Manager:
             await self._shop.client.close()
             await self._proxy.close()
 
+    def _adopt(self, manifest: Manifest) -> None:
+        """Take what a new manifest says before its actions are carried out."""
+        self._planner.adopt(manifest)
+        models = tuple(manifest.models.values())
+        asyncio.get_running_loop().run_in_executor(None, drop_undeclared, self._shop.state_dir, models)
+
     async def _sweep(self) -> None:
-        """Nothing of an earlier life may hold memory when the first plan is made."""
+        """Nothing of an earlier life may hold memory when the first plan is made, or be left half written."""
+        await asyncio.to_thread(drop_orphans, self._shop.state_dir)
         for orphan in await asyncio.to_thread(end_orphans, self._shop.state_id):
             self._services.events.record(
                 "orphan",

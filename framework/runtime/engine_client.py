@@ -1,4 +1,4 @@
-"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 13 §5).
+"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 07 §11, 13 §5).
 
 Ambient proxy settings are ignored, answers are bounded, and every call carries the launch's key but
 `/health`, which needs none. Errors come back as None or False: a probe that fails says "unknown".
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 
@@ -63,6 +63,24 @@ class EngineClient:
         status, _ = await self._ask("POST", port, "/completion", auth_headers(key), timeout_s, body)
         return status
 
+    async def slot_action(
+        self,
+        port: int,
+        key: str | None,
+        slot: int,
+        action: Literal["save", "restore"],
+        filename: str,
+        timeout_s: float,
+    ) -> tuple[int | None, Any]:
+        """Status of `POST /slots/N?action=...` (None: no answer) and its body, None where that is no JSON."""
+        path = f"/slots/{slot}?action={action}"
+        body = {"filename": filename}
+        status, raw = await self._fetch("POST", port, path, auth_headers(key), timeout_s, body)
+        try:
+            return status, json.loads(raw) if raw else None
+        except ValueError:
+            return status, None
+
     async def close(self) -> None:
         """Close the session; the client is not used again."""
         if self._session is not None:
@@ -82,6 +100,21 @@ class EngineClient:
         timeout_s: float,
         body: Mapping[str, Any] | None = None,
     ) -> tuple[int | None, Any]:
+        status, raw = await self._fetch(method, port, path, headers, timeout_s, body)
+        try:
+            return status, json.loads(raw) if raw else None
+        except ValueError:
+            return None, None
+
+    async def _fetch(
+        self,
+        method: str,
+        port: int,
+        path: str,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[int | None, bytes]:
         if self._session is None:
             # Probes must not hold connections: an idle one would keep a server from ending cleanly.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
@@ -93,10 +126,10 @@ class EngineClient:
                     raw = await answer.content.read(ANSWER_LIMIT_BYTES + 1)
                     while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
                         raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))
-                    return answer.status, json.loads(raw) if raw else None
+                    return answer.status, raw
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError):
             # RuntimeError: the session was closed, since the manager ends.
-            return None, None
+            return None, b""
 
 
 async def accepts(url: str) -> bool:

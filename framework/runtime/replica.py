@@ -75,7 +75,7 @@ class Replica:
         self._pause = Pause()
         self._site: Callable[[Instance], Site] = lambda instance: shop.site(instance, self.log)
         self._voice = Voice(shop.events, request().id, index, lambda: self._operations.epoch)
-        self._ending = Ending(self._voice, self._site, shop.ledger, changed)
+        self._ending = Ending(self._voice, self._site, shop, lambda: asks(index), changed)
         self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
 
     # Commands: synchronous, effective at once
@@ -265,7 +265,7 @@ class Replica:
                 old.last_error = still_serving(failure.reason)
                 self._voice.refused_replacement(failure)
                 return
-            await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
+            await self._ending.retire(old, Stop("drain", "instance_replaced", cause), successor=new)
             self.current, self.incoming = new, None
             # 07 §4.4: planned again, with what the old one gave back.
             failure = await self._starting.plan(new)
