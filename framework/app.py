@@ -45,6 +45,7 @@ from framework.runtime.fleet import Fleet
 from framework.runtime.old_logs import remove_old_logs
 from framework.runtime.planner import FactPlanner
 from framework.runtime.shop import LOGS, Shop, logs_of
+from framework.runtime.slot_files import drop_orphans, drop_undeclared
 from framework.runtime.sweep import end_orphans
 from framework.service_manager import ServiceManager
 from framework.service_report import ServiceReport
@@ -165,7 +166,7 @@ class Manager:
         devices.held = shop.ledger.endpoints_held
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
-        adopt = each(planner.adopt, lambda new: request_log.adopt(new.server.request_log))
+        adopt = each(planner.adopt, lambda new: request_log.adopt(new.server.request_log), self._drop_slots)
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
@@ -287,8 +288,14 @@ class Manager:
             data={"version": __version__, "pid": os.getpid(), "ended_before": self._ended},
         )
 
+    def _drop_slots(self, manifest: Manifest) -> None:
+        """Slots of models that are declared no more."""
+        models = tuple(manifest.models.values())
+        asyncio.get_running_loop().run_in_executor(None, drop_undeclared, self._shop.state_dir, models)
+
     async def _sweep(self) -> None:
-        """Nothing of an earlier life may hold memory when the first plan is made."""
+        """Nothing of an earlier life may hold memory when the first plan is made, or be left half written."""
+        await asyncio.to_thread(drop_orphans, self._shop.state_dir)
         for orphan in await asyncio.to_thread(end_orphans, self._shop.state_id):
             self._services.events.record(
                 "orphan",

@@ -1,4 +1,4 @@
-"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 13 §5).
+"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 07 §11, 13 §5).
 
 Ambient proxy settings are ignored, answers are bounded, and every call carries the launch's key but
 `/health`, which needs none. Errors come back as None or False: a probe that fails says "unknown".
@@ -10,7 +10,7 @@ import asyncio
 import errno
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 
@@ -78,6 +78,27 @@ class EngineClient:
         """Status of `POST /completion`, None for no answer."""
         status, _ = await self._ask("POST", port, "/completion", auth_headers(key), timeout_s, body)
         return status
+
+    async def slot_action(
+        self,
+        port: int,
+        key: str | None,
+        slot: int,
+        action: Literal["save", "restore"],
+        filename: str,
+        timeout_s: float,
+    ) -> tuple[int | None, Any]:
+        """Status of `POST /slots/N?action=...` (None: no answer) and its body, None where that is no JSON."""
+        path = f"/slots/{slot}?action={action}"
+        body = {"filename": filename}
+        try:
+            status, raw = await self._fetch("POST", port, path, auth_headers(key), timeout_s, body)
+        except FAILURES:
+            return None, None
+        try:
+            return status, json.loads(raw) if raw else None
+        except ValueError:
+            return status, None
 
     async def close(self) -> None:
         """Close the session; the client is not used again."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from framework.models.hub.facts import ResolvedSource
 from framework.models.progress import ResidentMark, load_progress, resident_bytes
+from framework.planning.slot_saving.fingerprint import Loaded
 from framework.planning.speculation.profit import INACTIVE, inactive
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
@@ -103,6 +104,8 @@ class Instance:
         self.plan: LaunchPlan | None = None
         self.result: LaunchResult | None = None
         self.running: Running | None = None
+        self.loaded: Loaded | None = None
+        """What its slots belong to; None where they are not saved."""
         self.last_error: Reason | None = None
         self.last_exit: ExitInfo | None = None
         self.retry_at_s: float | None = None

@@ -39,10 +39,12 @@ TIMEOUTS_PER_LAUNCH = 3
 
 @dataclass(frozen=True)
 class Climb:
-    """What came of a launch; `running` is set exactly when the result is `ready`."""
+    """What came of a launch; `running` and `plan` are set exactly when the result is `ready`."""
 
     result: LaunchResult
     running: Running | None
+    plan: LaunchPlan | None = None
+    """As the last attempt left it."""
 
 
 @dataclass
@@ -151,7 +153,9 @@ class Ladder:
         template = await asyncio.to_thread(self._template_file, plan)
         port = self._site.ports.reserve()
         key = secrets.token_urlsafe(KEY_BYTES) if plan.request.engine.api_key else None
-        argv = fill_line(trial.sections, port=port, template_path=template)
+        argv = fill_line(
+            trial.sections, port=port, template_path=template, slot_folder=self._site.slot_folder
+        )
         env = spawn_environment(plan.env, api_key=key, mark=self._mark)
         number = len(self._tries.attempts) + 1
         log_name = f"{self._log_stem}{LABELS.get(trial.rung, '')}-port-{port}-try{number}.log"
@@ -196,7 +200,7 @@ class Ladder:
             audio=facts.audio and has_media,
             load_s=answer.seconds,
         )
-        return Climb(result, made.running)
+        return Climb(result, made.running, trial.plan)
 
     async def _stop(self, running: Running) -> None:
         if survivors := (await launch.stop(self._site, running)).survivors:

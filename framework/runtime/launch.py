@@ -52,6 +52,8 @@ class Site:
     run_dir: Path
     ports: PortTable
     client: EngineClient
+    slot_folder: Path
+    """For the slots that are saved of the replica."""
 
     async def clean(self) -> None:
         """Remove the run directory; one that is gone already is fine."""

@@ -76,7 +76,7 @@ class Replica:
         self._site: Callable[[Instance], Site] = lambda instance: shop.site(instance, self.log)
         generations.epoch = lambda: self._operations.epoch
         self._voice = Voice(shop.events, request().id, index, generations)
-        self._ending = Ending(self._voice, self._site, shop.ledger, changed)
+        self._ending = Ending(self._voice, self._site, shop, lambda: asks(index), changed)
         self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
 
     # Commands: synchronous, effective at once
@@ -266,7 +266,7 @@ class Replica:
                 old.last_error = still_serving(failure.reason)
                 self._voice.refused_replacement(failure)
                 return
-            await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
+            await self._ending.retire(old, Stop("drain", "instance_replaced", cause), successor=new)
             self.current, self.incoming = new, None
             # 07 §4.4: planned again, with what the old one gave back.
             failure = await self._starting.plan(new)

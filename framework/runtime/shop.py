@@ -26,6 +26,7 @@ from framework.runtime.planner import Prepared
 from framework.runtime.planning import Planning
 from framework.runtime.ports import PortTable
 from framework.runtime.silence import DEFAULT_HEALTH, HealthLimits
+from framework.runtime.slot_files import slot_folder
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
 from framework.values.instance import LoadProgress
@@ -162,6 +163,7 @@ class Shop:
             self.state_dir / "run" / instance.file_name,
             self.ports,
             self.client,
+            slot_folder(self.state_dir, instance.request.id, instance.replica),
         )
 
     def __post_init__(self) -> None:

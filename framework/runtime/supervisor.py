@@ -103,7 +103,7 @@ class Supervisor:
             "shutting_down" if self._shop.shutting_down else "model_unloaded"
         )
         for replica in self.replicas:
-            replica.stop(Stop(mode, code, cause))
+            replica.stop(Stop(mode, code, cause, keeps_slots=not self.removed))
         self._wake()
 
     def remove(self) -> None:
@@ -335,7 +335,7 @@ class Supervisor:
                 replica.start("more replicas")
         for replica in self.replicas[wanted:]:
             if replica.coming:
-                replica.stop(Stop("drain", "model_unloaded", "fewer replicas"))
+                replica.stop(Stop("drain", "model_unloaded", "fewer replicas", keeps_slots=False))
 
     def _wake(self) -> None:
         """Something changed: everybody who waits looks again; superfluous replicas that are gone go."""

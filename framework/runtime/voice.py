@@ -19,6 +19,7 @@ from framework.values.instance import ExitInfo, LoadProgress
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult
 from framework.values.reason import Failure, Reason
 from framework.values.request import ModelSource, RestartPolicy
+from framework.values.units_text import counted, duration, size
 
 GB = 1e9
 
@@ -216,6 +217,24 @@ class Voice:
         if cancelled:
             text = f"{cancelled} of {inflight} requests cut off after {waited_s:.1f} s"
         self.say("drain", text, data=data)
+
+    def slots_saved(self, count: int, tokens: int, size_bytes: int, seconds: float) -> None:
+        """What slots held was saved for the next instance."""
+        data = {"count": count, "tokens": tokens, "bytes": size_bytes, "seconds": round(seconds, 3)}
+        text = f"{counted(count, 'slot')} with {counted(tokens, 'token')}, {size(size_bytes)}"
+        self.say("slots_saved", f"saved {text} in {duration(seconds)}", data=data)
+
+    def slots_restored(self, count: int, of: int, tokens: int, size_bytes: int, seconds: float) -> None:
+        """An instance was given what the one before it had in its slots."""
+        data = {"count": count, "of": of, "tokens": tokens, "bytes": size_bytes, "seconds": round(seconds, 3)}
+        some = f"{count} of {counted(of, 'slot')}" if count < of else counted(count, "slot")
+        text = f"{some} with {counted(tokens, 'token')}, {size(size_bytes)}"
+        self.say("slots_restored", f"restored {text} in {duration(seconds)}", data=data)
+
+    def slots_discarded(self, count: int, size_bytes: int, reason: Reason) -> None:
+        """What slots held is not carried over."""
+        data = {"count": count, "bytes": size_bytes, "why": reason.message}
+        self.say("slots_discarded", reason.message, reason=reason, data=data)
 
     def stopped(
         self, instance: str, cause: str, mode: str, code: int | None, seconds: float, signals: tuple[str, ...]

@@ -38,7 +38,8 @@ class Starts:
         self._model = model
         (folder / "run").mkdir()
         self.client = EngineClient()
-        self._site = Site(LogBuffer(), folder / "logs", folder / "run", PortTable(), self.client)
+        logs, run, slots = (folder / name for name in ("logs", "run", "slots"))
+        self._site = Site(LogBuffer(), logs, run, PortTable(), self.client, slots)
 
     def plan(self, *line: str) -> LaunchPlan:
         """The demo model with 1024 tokens, and this on the line."""

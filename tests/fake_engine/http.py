@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.fake_engine.engine import JSON_TYPE, Engine, HttpRefusal, Reply, Slot
 from tests.fake_engine.script import record
+from tests.fake_engine.slot_files import slot_action
 
 PUBLIC_PATHS = frozenset({"/health", "/v1/health", "/models", "/v1/models"})
 KEEP_ALIVE = "Keep-Alive: timeout=5, max=100"
@@ -28,6 +29,7 @@ class Request:
 
     method: str
     path: str
+    query: str
     headers: Mapping[str, str]
     body: bytes
 
@@ -43,7 +45,8 @@ class Request:
         pairs = (line.split(":", 1) for line in lines)
         headers = {name.lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        return cls(method, target.split("?")[0], headers, body)
+        path, _, query = target.partition("?")
+        return cls(method, path, query, headers, body)
 
     def carries(self, keys: frozenset[str]) -> bool:
         """Whether one of the accepted headers holds one of the keys (15 §4)."""
@@ -88,12 +91,19 @@ class Server:
                 return False
             if request.path in GENERATION_PATHS and request.method == "POST":
                 return await self._generate(request, reader, writer)
-            kind, body = self.engine.answer(request.method, request.path)
+            if request.path.startswith("/slots/"):
+                kind, body = JSON_TYPE, self._slot_action(request)
+            else:
+                kind, body = self.engine.answer(request.method, request.path)
         except HttpRefusal as refusal:
             await send(writer, refusal.status, JSON_TYPE, json.dumps(refusal.body), "Connection: close")
             return False
         await send(writer, HTTPStatus.OK, kind, body, KEEP_ALIVE)
         return True
+
+    def _slot_action(self, request: Request) -> str:
+        number, action = int(request.path.rpartition("/")[2]), request.query.partition("=")[2]
+        return slot_action(self.engine, number, action, json.loads(request.body)["filename"])
 
     def _admit(self, request: Request) -> None:
         """The loading answer comes before the key check (15 §4)."""

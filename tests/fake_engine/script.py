@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,6 +123,10 @@ class Script:
     drafted: int = 0
     """Tokens drafted for each answer, while slots can draft; 0 is none, so that timings do not say."""
     accepted: int = 0
+    slot_bytes: int = 1000
+    """Size of the file of a saved slot."""
+    slot_faults: Mapping[str, Literal["refuses", "hangs up", "babbles"]] = field(default_factory=dict)
+    """What happens instead of an answer to an action on a slot, such as `save 0`. A file was written then."""
 
     @property
     def era(self) -> Name:

@@ -55,6 +55,10 @@ def test_a_manifest_without_server_has_all_defaults() -> None:
         ('projector = "none"', "projector", None),
         ('projector = "auto"', "projector", "auto"),
         ('reasoning = "off"', "reasoning", "off"),
+        ("", "slot_save", True),
+        ('slot_state = "off"', "slot_save", False),
+        ('slot_state = { mode = "off" }', "slot_save", False),
+        ('slot_state = { max = "1GiB" }', "slot_save", True),
     ],
 )
 def test_a_key_of_a_model_becomes_its_field(keys: str, field: str, value: Any) -> None:
@@ -76,6 +80,9 @@ def test_a_key_of_a_model_becomes_its_field(keys: str, field: str, value: Any) -
         ("replicas = 2", "replicas", 2),
         ("max_queue = 0", "max_queue", 0),
         ("rollback = false", "rollback", False),
+        ('slot_state = { max = "1GiB" }', "slot_save_max_bytes", 2**30),
+        ('slot_state = { max = "0MiB" }', "slot_save_max_bytes", 0),
+        ('slot_state = { timeout = "5s" }', "slot_save_timeout_s", 5.0),
         ('timeout = { load = "1h" }', "load_timeout_s", 3600.0),
         ('timeout = { first_token = "5s" }', "first_token_timeout_s", 5.0),
         ('timeout = { stall = "5s" }', "stall_timeout_s", 5.0),

@@ -22,7 +22,6 @@ REFUSED = {
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
     "models": {
-        "slot_state": '"save"',
         "on_drift": '"report"',
         "overflow_to": '"m"',
         "voice_format": '"{voice}: {text}"',
@@ -68,8 +67,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
         ("server", "on_exit", '"stop"'),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
-        ("models", "slot_state", '"off"'),
-        ("models", "slot_state", '{ mode = "off" }'),
     ],
 )
 def test_what_happens_anyway_may_be_written(table: str, key: str, value: str) -> None:
@@ -108,7 +105,6 @@ COMPLETE_REFUSALS = [
     "access.laptop.tokens",
     "engines.default.system_rocm",
     "models.smollm2.overflow_to",
-    "models.smollm2.slot_state",
     "models.smollm2.on_drift",
 ]
 

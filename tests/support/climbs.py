@@ -40,7 +40,10 @@ class Climbs:
     def __init__(self, folder: Path, ports: PortTable | None = None) -> None:
         (folder / "run").mkdir(parents=True)
         self.client = EngineClient()
-        self.site = Site(LogBuffer(), folder / "logs", folder / "run", ports or PortTable(), self.client)
+        ports = ports or PortTable()
+        self.site = Site(
+            LogBuffer(), folder / "logs", folder / "run", ports, self.client, folder / "slots" / "demo.0"
+        )
         self.attempts: list[Attempt] = []
         self.spawned: list[Running] = []
         self.after_spawn: Callable[[Running], None] = lambda running: None
