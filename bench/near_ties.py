@@ -16,17 +16,19 @@ from rich.table import Table
 
 from tests.support.engine_pair import RunningServer
 
-# Rows decoded at once: of depths 0, 1, 2, 4, 8 and 16 in one slot.
-WIDTHS = (1, 2, 3, 5, 9, 17)
+# Rows decoded at once: of depths 0, 1, 2, 4, 8 and 16 in one slot, and of several slots.
+WIDTHS = (1, 2, 3, 4, 5, 8, 9, 16, 17, 32)
 NEAR = 1e-3
-N_VOCABULARY = 49_152
+N_LIKELIEST = 1024
+"""As many as the engine lists."""
 
 
 @dataclass(frozen=True)
 class NearTie:
     """A place where an answer left the undrafted one.
 
-    Logits are given as log-probabilities; `span`: from the least to the greatest of the vocabulary.
+    Logits are given as log-probabilities; `span`: from the greatest to the least of the 1024 greatest, which
+    is less than the range of all.
     """
 
     position: int
@@ -50,7 +52,7 @@ def near_tie(server: RunningServer, prompt: str, wanted: Sequence[int], found: S
     begun: list[int] = server.post("/tokenize", {"content": prompt, "add_special": True}).json()["tokens"]
     text = [*begun, *wanted[:at]]
     base = {"temperature": 0, "id_slot": 0, "speculative": {"type": "none"}, "cache_prompt": True}
-    chances = _chances(server, {**base, "prompt": text, "n_predict": 1, "n_probs": N_VOCABULARY})
+    chances = _chances(server, {**base, "prompt": text, "n_predict": 1, "n_probs": N_LIKELIEST})
     others = []
     for width in WIDTHS:
         server.post("/completion", {**base, "prompt": text[:-width], "n_predict": 1, "n_probs": 0})

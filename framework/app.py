@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import uvloop
 from starlette.applications import Starlette
@@ -21,16 +23,18 @@ from framework.api.model_files import ModelFiles
 from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
+from framework.api.shapes import event_json
 from framework.console import Console, set_up_logging
 from framework.dashboard.routes import dashboard_routes
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.inquiry import Inquiry, LoadText
-from framework.listener import Listening, keep_closed, serve_http
+from framework.listener import Listening, heed_signals, hold_hang_ups, keep_closed, serve_http
 from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
 from framework.proxy.limits import ProxyLimits, read_limits
+from framework.proxy.records import log_record
 from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
@@ -38,10 +42,18 @@ from framework.reconcile.current import CurrentManifest
 from framework.reconcile.watch import Watcher
 from framework.runtime.earlier_life import settle
 from framework.runtime.fleet import Fleet
+from framework.runtime.old_logs import remove_old_logs
 from framework.runtime.planner import FactPlanner
-from framework.runtime.shop import Shop
+from framework.runtime.process import KILL_WAIT_S
+from framework.runtime.shop import LOGS, Shop, logs_of
+from framework.runtime.slot_files import drop_orphans, drop_undeclared
+from framework.service_manager import ServiceManager
+from framework.service_report import ServiceReport
 from framework.telemetry.changes import Changes
-from framework.telemetry.events import EventLog, utc_now
+from framework.telemetry.events import STORAGE, Earlier, EventLog, utc_now
+from framework.telemetry.request_log import RequestLog
+from framework.telemetry.store import News, Store
+from framework.telemetry.store_file import FILE_NAME
 from framework.values.manifest import Manifest
 from framework.values.override import Override
 from framework.values.problem import Problem
@@ -50,8 +62,15 @@ from framework.web_assets import static_dir, templates_dir
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 # What commands need to find us is looked after this often.
 KEEP_S = 5.0
+OLD_LOGS_S = 24 * 3600.0
+ENDS: Mapping[str | None, str] = {
+    "in order": "; the one before ended in order",
+    "killed": "; the one before was killed, or the machine stopped",
+}
+"""How the life before ended, as the end of a sentence."""
 
 
 def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
@@ -60,6 +79,8 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
     `overrides` stand above `[server]` fields. Raises ManifestBroken, ListenerTaken,
     StateDirError or LimitError.
     """
+    hold_hang_ups()
+    service_manager = ServiceManager.take(os.environ)
     environ = dict(os.environ)
     set_up_logging(debug=DEBUG_VARIABLE in environ)
     limits = read_limits(environ)
@@ -75,10 +96,22 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
     directory = state_dir.locate(manifest_path, first.manifest.server.state_dir)
     state_dir.prepare(directory)
     with state_dir.hold(directory):
+        store = Store(directory / FILE_NAME, event_json)
         try:
-            start = Start(first.manifest, first.problems, load, directory, environ, limits)
+            start = Start(
+                first.manifest,
+                first.problems,
+                load,
+                directory,
+                environ,
+                limits,
+                service_manager,
+                store,
+                store.open(),
+            )
             return uvloop.run(_run(start))
         finally:
+            store.close()
             state_dir.forget(directory)
 
 
@@ -100,6 +133,9 @@ class Start:
     directory: Path
     environ: Mapping[str, str]
     limits: ProxyLimits
+    service_manager: ServiceManager
+    store: Store
+    earlier: Earlier
 
 
 class Manager:
@@ -113,7 +149,8 @@ class Manager:
             return keep_closed(start.load(text), listening.address)
 
         changes = Changes()
-        events = EventLog(changes)
+        events = EventLog(changes, store=start.store, earlier=start.earlier)
+        request_log = RequestLog(start.store)
         probes = CapabilityCache()
         sources, reader, devices = HubSources(environ), FactsReader(), DeviceCache()
         planner = FactPlanner(
@@ -129,7 +166,8 @@ class Manager:
         devices.held = shop.ledger.endpoints_held
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
-        reconciler = Reconciler(current, load_closed, fleet, events, adopt=planner.adopt)
+        adopt = each(planner.adopt, lambda new: request_log.adopt(new.server.request_log), self._drop_slots)
+        reconciler = Reconciler(current, load_closed, fleet, events, adopt=adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
         )
@@ -140,18 +178,32 @@ class Manager:
         self._fleet = fleet
         self._current = current
         self._reconciler = reconciler
-        self._watcher = Watcher(reconciler)
+        self._service_manager = start.service_manager
+        self._watcher = Watcher(reconciler, on_nudge_done=start.service_manager.ready)
         self._console = Console(fleet, changes)
-        self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits)
-        self._services = Services(
+        self._store = start.store
+        self._ended = start.earlier.ended
+        finished = each(log_record, request_log.keep)
+        self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits, on_finished=finished)
+        files = ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices)
+        self._services = self._offer(events, changes, request_log, files)
+        state_dir.record_listener(directory, str(listening.address))
+
+    def _offer(
+        self, events: EventLog, changes: Changes, request_log: RequestLog, files: ModelFiles
+    ) -> Services:
+        """What API and dashboard are given, with a fresh token."""
+        return Services(
             version=__version__,
             started_at=utc_now(),
-            listen=listening.address,
-            current=current,
-            fleet=fleet,
+            listen=self._listening.address,
+            current=self._current,
+            fleet=self._fleet,
             events=events,
             changes=changes,
-            token=state_dir.new_token(directory),
+            requests=self._proxy.requests,
+            request_log=request_log,
+            token=state_dir.new_token(self._shop.state_dir),
             sessions=Sessions(),
             check=self._inquiry.check,
             diff=self._inquiry.diff,
@@ -159,37 +211,95 @@ class Manager:
             engines=self._inquiry.engines,
             devices=self._inquiry.devices,
             doctor=self._inquiry.doctor,
-            files=ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices),
+            files=files,
             known_devices=self._inquiry.known_devices,
         )
-        state_dir.record_listener(directory, str(listening.address))
 
     async def run(self) -> int:
         """Apply the manifest, serve until a signal, stop everything; the exit status."""
+        stop = asyncio.Event()
+        with heed_signals(stop, self._reload, self._fleet.abandon):
+            return await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> int:
         routes = [*public_routes(self._proxy), *api_routes(self._services)]
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
         self._console.welcome(self._current.manifest, self._listening.address)
-        # Nothing of an earlier life may hold memory unseen when the first plan is made.
-        self._fleet.adopt(await settle(self._shop, self._current.manifest))
+        self._store.start(self._from_store(asyncio.get_running_loop()))
+        self._say_begin()
+        await self._go_on()
         self._reconciler.begin()
         parts = {
             "fleet": self._fleet.run(),
             "watch": self._watcher.run(),
             "devices": self._inquiry.run(),
             "console": self._console.run(),
+            "service manager": self._report().run(),
             "state directory": self._keep_state(),
+            "old logs": self._remove_old_logs(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
         for task in self._tasks.values():
             task.add_done_callback(_report)
         try:
             return await serve_http(
-                app, self._listening, on_reload=self._watcher.nudge, before_close=self._end_models
+                app,
+                self._listening,
+                stop,
+                on_started=self._service_manager.ready,
+                before_close=self._end_models,
             )
         finally:
             await _cancel(*self._tasks.values())
             await self._shop.client.close()
             await self._proxy.close()
+
+    def _report(self) -> ServiceReport:
+        """What the service manager is told besides."""
+        address, current = str(self._listening.address), self._current
+        changes = self._services.changes
+        return ServiceReport(self._service_manager, self._fleet, changes, address, lambda: current.problems)
+
+    def _reload(self) -> None:
+        """SIGHUP."""
+        self._service_manager.reloading()
+        self._watcher.nudge()
+
+    def _from_store(self, loop: asyncio.AbstractEventLoop) -> Callable[[News], None]:
+        """What the thread that writes has to say becomes an event, in memory at least."""
+        events = self._services.events
+
+        def tell(news: News) -> None:
+            record = partial(events.record, STORAGE, news.message, reason=news.reason)
+            # At the very end there is no loop any more: then it is in the log of the terminal alone.
+            try:
+                loop.call_soon_threadsafe(record)
+            except RuntimeError:
+                log.warning("%s", news.message)
+
+        return tell
+
+    def _say_begin(self) -> None:
+        """Where one life of the manager ends in the log and the next begins."""
+        before = ENDS.get(self._ended, "")
+        self._services.events.record(
+            "manager",
+            f"paddock {__version__} started as process {os.getpid()}{before}",
+            data={"version": __version__, "pid": os.getpid(), "ended_before": self._ended},
+        )
+
+    def _drop_slots(self, manifest: Manifest) -> None:
+        """Slots of models that are declared no more."""
+        models = tuple(manifest.models.values())
+        asyncio.get_running_loop().run_in_executor(None, drop_undeclared, self._shop.state_dir, models)
+
+    async def _go_on(self) -> None:
+        """With what an earlier life left behind: nothing of it may hold memory unseen when the first plan is
+        made, or be left half written."""
+        left_behind = await settle(self._shop, self._current.manifest)
+        # Only now: until then an engine may still have been writing its slots.
+        await asyncio.to_thread(drop_orphans, self._shop.state_dir)
+        self._fleet.adopt(left_behind)
 
     async def _keep_state(self) -> None:
         """Commands find us and prove themselves by files that somebody may delete."""
@@ -201,13 +311,38 @@ class Manager:
             except state_dir.StateDirError as error:
                 log.warning("%s", error)
 
+    async def _remove_old_logs(self) -> None:
+        """Of models that nobody declares any more, once a day."""
+        while True:
+            views = self._fleet.views()
+            kept = {logs_of(v.request.id, n) for v in views for n in range(v.request.live.replicas)}
+            kept |= {logs_of(v.request.id, i.replica) for v in views for i in v.instances}
+            logs = self._shop.state_dir / LOGS
+            for name in await asyncio.to_thread(remove_old_logs, logs, kept):
+                log.info("removed the logs of %s, which is not declared any more", name)
+            await asyncio.sleep(OLD_LOGS_S)
+
     async def _end_models(self) -> None:
         """No more applies, then no more models, then no more readers."""
         self._console.farewell(self._current.manifest.server.on_exit)
         await _cancel(self._tasks["watch"])
-        await self._fleet.close(self._current.manifest.server.shutdown_s)
+        shutdown_s = self._current.manifest.server.shutdown_s
+        # What outlives the shutdown gets SIGKILL, and the listener a few seconds to tell its clients.
+        self._service_manager.stopping(shutdown_s + 2 * KILL_WAIT_S)
+        await self._fleet.close(shutdown_s)
+        self._services.events.record("manager", "paddock ends", data={"pid": os.getpid()})
         self._services.events.close()
         self._services.changes.close()
+
+
+def each(*steps: Callable[[T], None]) -> Callable[[T], None]:
+    """One call in place of several, in this order."""
+
+    def call(value: T) -> None:
+        for step in steps:
+            step(value)
+
+    return call
 
 
 async def _run(start: Start) -> int:

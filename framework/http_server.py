@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import uvicorn
@@ -35,6 +35,7 @@ class HttpServer(uvicorn.Server):
         limits: HttpLimits,
         *,
         fault_s: int = FAULT_S,
+        on_started: Callable[[], None] = lambda: None,
         ssl_key_file: Path | None = None,
         ssl_cert_file: Path | None = None,
     ) -> None:
@@ -53,6 +54,12 @@ class HttpServer(uvicorn.Server):
             ssl_certfile=ssl_cert_file,
         )
         super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take requests from here on."""
+        await super().startup(sockets)
+        self._on_started()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

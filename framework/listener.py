@@ -89,42 +89,57 @@ def keep_closed(loaded: Loaded, bound: Listener) -> Loaded:
 async def serve_http(
     app: ASGIApp,
     listening: Listening,
+    stop: asyncio.Event,
     *,
-    on_reload: Callable[[], None],
+    on_started: Callable[[], None],
     before_close: Callable[[], Awaitable[None]],
 ) -> int:
-    """Serve until a signal; models end before the listener, so that clients are told. The exit status."""
-    server = HttpServer(app, limits_of_process())
-    stop = asyncio.Event()
-    with _signals(stop, on_reload):
-        serving = asyncio.create_task(server.serve(sockets=[listening.socket]))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        await before_close()
-        server.should_exit = True
-        await serving
+    """Serve until `stop`; models end before the listener, so that clients are told. The exit status."""
+    server = HttpServer(app, limits_of_process(), on_started=on_started)
+    serving = asyncio.create_task(server.serve(sockets=[listening.socket]))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    await before_close()
+    server.should_exit = True
+    await serving
     return 0
 
 
+def hold_hang_ups() -> None:
+    """Until `heed_signals`: what is about to be read for the first time need not be read again (MR-01)."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event, on_reload: Callable[[], None]) -> Iterator[None]:
+def heed_signals(
+    stop: asyncio.Event, on_reload: Callable[[], None], on_abandon: Callable[[], None]
+) -> Iterator[None]:
+    """SIGINT and SIGTERM set `stop`, a second one ends at once, after `on_abandon`; SIGHUP asks for a
+    reload."""
     loop = asyncio.get_running_loop()
 
     def end() -> None:
         if stop.is_set():
-            # Asked twice: children are tied to our life and end with us.
-            os._exit(INTERRUPTED)
+            try:
+                on_abandon()
+            finally:
+                os._exit(INTERRUPTED)
         stop.set()
+
+    def reload() -> None:
+        if not stop.is_set():
+            on_reload()
 
     loop.add_signal_handler(signal.SIGINT, end)
     loop.add_signal_handler(signal.SIGTERM, end)
-    loop.add_signal_handler(signal.SIGHUP, on_reload)
+    loop.add_signal_handler(signal.SIGHUP, reload)
     try:
         yield
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.remove_signal_handler(number)
+        hold_hang_ups()
 
 
 def _cannot_bind(error: OSError, wanted: Listener) -> str:

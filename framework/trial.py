@@ -107,7 +107,8 @@ async def run_trial(
     """Time the model both ways. Raises ProxyError for a start or an answer that fails, NothingTimed,
     StateDirError beside a running manager or engines that one has left."""
     request = manifest.models[model_id]
-    asked = replace(request, live=_undisturbed(request.live))
+    # What the model's own instances saved stays theirs.
+    asked = replace(request, live=_undisturbed(request.live), slot_save=False)
     plain = replace(asked, spec=SpecPolicy(mode="off"), extra_args=without_speculation(asked.extra_args))
     directory = state_dir.locate(manifest.path, manifest.server.state_dir)
     state_dir.prepare(directory)

@@ -109,8 +109,8 @@ def _state_dir(directory: Path) -> Reason:
     """Where others have to look for what a running server left."""
     return Reason(
         "state_directory",
-        f"{directory} holds the logs of models and what was measured and, while `paddock up` runs, its token,"
-        " another one at each start.",
+        f"{directory} holds the logs of models, events, the request log and what was measured and, while"
+        " `paddock up` runs, its token, another one at each start.",
         evidence={"path": str(directory)},
     )
 

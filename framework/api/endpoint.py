@@ -44,15 +44,22 @@ Handler = Callable[[Request, Services, Caller], Awaitable[Response]]
 class Endpoint:
     """An ASGI application for one path, with one handler per method; without any the path is unknown.
 
-    GET needs the role `view`, everything else `operate` (13 §8). `query` names the parameters that it reads.
+    GET needs the role `view`, or the one of `to_look`, everything else `operate` (13 §8). `query` names the
+    parameters that it reads.
     """
 
     def __init__(
-        self, services: Services, handlers: Mapping[str, Handler], query: Collection[str] = ()
+        self,
+        services: Services,
+        handlers: Mapping[str, Handler],
+        query: Collection[str] = (),
+        *,
+        to_look: Role = "view",
     ) -> None:
         self._services = services
         self._handlers = dict(handlers)
         self._query = query
+        self._to_look = to_look
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -63,7 +70,7 @@ class Endpoint:
     async def _answer(self, request: Request) -> Response:
         request_id = secrets.token_hex(REQUEST_ID_BYTES)
         try:
-            need: Role = "view" if request.method == "GET" else "operate"
+            need: Role = self._to_look if request.method == "GET" else "operate"
             caller = authorise(request, self._services, need)
             handler = self._handler(request.method)
             only_parameters(request, self._query)

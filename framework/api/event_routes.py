@@ -14,7 +14,7 @@ from framework.api.event_kinds import EVENT_KINDS
 from framework.api.inputs import one_of, whole_number
 from framework.api.lookup import unknown_model
 from framework.api.services import Services
-from framework.api.shapes import event_json
+from framework.api.shapes import event_json, optional_reason_json
 from framework.api.streams import frame, sse
 from framework.values.event import Event
 from framework.values.json_bytes import json_bytes
@@ -23,7 +23,8 @@ DEFAULT_LIMIT = 100
 # What the log keeps of one model (07 §14.1); more per answer would only be slower to read.
 MAX_LIMIT = 1000
 MAX_EVENT_ID = 2**53
-EVENT_QUERY = ("model", "kind", "since", "limit")
+STREAM_QUERY = ("model", "kind", "since", "limit")
+EVENT_QUERY = (*STREAM_QUERY, "before")
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,23 @@ class EventFilter:
 
 
 async def list_events(request: Request, services: Services, _caller: Caller) -> Response:
-    """The newest events that pass the filter, oldest first."""
-    wanted = _filter(request, services)
+    """The newest events that pass the filter, oldest first, and why older ones may be missing."""
+    wanted = await _filter(request, services)
     since = whole_number(request, "since", default=0, low=0, high=MAX_EVENT_ID)
+    before = whole_number(request, "before", default=MAX_EVENT_ID, low=0, high=MAX_EVENT_ID)
     limit = whole_number(request, "limit", default=DEFAULT_LIMIT, low=1, high=MAX_LIMIT)
-    found = services.events.recent(model=wanted.model, kind=wanted.kind, since=since, limit=limit)
-    return Json({"events": [event_json(event) for event in found]})
+    found = await services.events.recall(
+        model=wanted.model, kind=wanted.kind, since=since, before=before, limit=limit
+    )
+    fault = services.events.storage_fault
+    return Json(
+        {"events": [event_json(event) for event in found], "storage_fault": optional_reason_json(fault)}
+    )
 
 
 async def stream_events(request: Request, services: Services, _caller: Caller) -> Response:
     """New events as SSE. `Last-Event-ID` or `since` first repeats what came after that event."""
-    wanted = _filter(request, services)
+    wanted = await _filter(request, services)
     limit = whole_number(request, "limit", default=MAX_LIMIT, low=1, high=MAX_LIMIT)
     since = _resume_point(request)
     frames = _frames(services, wanted, since, limit)
@@ -61,9 +68,11 @@ async def _frames(
 ) -> AsyncIterator[str]:
     log = services.events
     async with log.subscribe() as upcoming:
-        sent = since or 0
+        # An id above all that were given is of a log that somebody deleted: the reader begins anew.
+        sent = since if since is not None and since <= log.newest_id else 0
         if since is not None:
-            for event in log.recent(model=wanted.model, kind=wanted.kind, since=since, limit=limit):
+            missed = await log.recall(model=wanted.model, kind=wanted.kind, since=sent, limit=limit)
+            for event in missed:
                 sent = event.id
                 yield _frame(event)
         async for event in upcoming:
@@ -85,19 +94,19 @@ def _resume_point(request: Request) -> int | None:
     return whole_number(request, "since", default=0, low=0, high=MAX_EVENT_ID)
 
 
-def _filter(request: Request, services: Services) -> EventFilter:
+async def _filter(request: Request, services: Services) -> EventFilter:
     kind = request.query_params.get("kind") or None
     if kind is not None:
         one_of("kind", kind, EVENT_KINDS)
     name = request.query_params.get("model") or None
-    return EventFilter(None if name is None else _model_id(name, services), kind)
+    return EventFilter(None if name is None else await _model_id(name, services), kind)
 
 
-def _model_id(name: str, services: Services) -> str:
+async def _model_id(name: str, services: Services) -> str:
     """The id of a declared model, or a removed one's that still has events."""
     model_id = services.fleet.resolve(name)
     if model_id is not None:
         return model_id
-    if services.events.recent(model=name, limit=1):
+    if await services.events.recall(model=name, limit=1):
         return name
     raise unknown_model(name, services)

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from framework.api.auth import Caller
 from framework.api.endpoint import Endpoint, Json
-from framework.api.event_routes import EVENT_QUERY, list_events, stream_events
+from framework.api.event_routes import EVENT_QUERY, STREAM_QUERY, list_events, stream_events
 from framework.api.file_routes import inspect_listed, list_files
 from framework.api.inputs import bad_value, json_object, only_fields
 from framework.api.inspect_query import INSPECT_QUERY
@@ -20,6 +20,7 @@ from framework.api.metrics import PATH as METRICS_PATH
 from framework.api.metrics import read_metrics
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
 from framework.api.names import ANY
+from framework.api.request_routes import REQUEST_QUERY, cancel_request, list_requests, read_request
 from framework.api.services import Services
 from framework.api.shapes import (
     check_json,
@@ -42,7 +43,10 @@ def api_routes(services: Services) -> list[BaseRoute]:
         "/status": Endpoint(services, {"GET": _status}),
         "/plan": Endpoint(services, {"GET": _plan}),
         "/events": Endpoint(services, {"GET": list_events}, EVENT_QUERY),
-        "/events/stream": Endpoint(services, {"GET": stream_events}, EVENT_QUERY),
+        "/events/stream": Endpoint(services, {"GET": stream_events}, STREAM_QUERY),
+        "/requests": Endpoint(services, {"GET": list_requests}, REQUEST_QUERY, to_look="operate"),
+        "/requests/{id}": Endpoint(services, {"GET": read_request}, to_look="operate"),
+        "/requests/{id}/cancel": Endpoint(services, {"POST": cancel_request}),
         f"/models/{{rest:{ANY}}}": Endpoint(services, {"GET": read_model, "POST": command_model}, LOG_QUERY),
         "/files": Endpoint(services, {"GET": list_files}),
         "/files/{id}/inspect": Endpoint(services, {"GET": inspect_listed}, INSPECT_QUERY),

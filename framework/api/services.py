@@ -14,15 +14,30 @@ from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, Engine
 from framework.api.model_files import ModelFiles
 from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
+from framework.proxy.records import RequestView
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.manifest import Listener
 from framework.values.pool import PoolView
+
+
+class ActiveRequests(Protocol):
+    """The requests of clients that are served now, as the API sees them."""
+
+    def views(self) -> tuple[RequestView, ...]:
+        """All of them, oldest first."""
+
+    def find(self, request_id: str) -> RequestView | None:
+        """One by its id."""
+
+    def cancel(self, request_id: str) -> bool:
+        """End one; whether there is one with this id."""
 
 
 class FleetView(Protocol):
@@ -65,6 +80,8 @@ class Services:
     fleet: FleetView
     events: EventLog
     changes: Changes
+    requests: ActiveRequests
+    request_log: RequestLog
     token: str
     sessions: Sessions
     check: Callable[[str | None], Awaitable[Loaded]]

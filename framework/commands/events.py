@@ -12,7 +12,7 @@ from framework.commands.context import connect
 from framework.commands.failure import OK
 from framework.commands.moments import local_time
 from framework.commands.options import JsonOption, ManifestOption, UrlOption
-from framework.commands.output import print_json, print_json_line, safe, with_code
+from framework.commands.output import note, print_json, print_json_line, safe, with_code
 
 DEFAULT_COUNT = 50
 MOST_EVENTS = 1000
@@ -59,6 +59,8 @@ def command(
     show = print_json_line if as_json else _print
     for event in answer["events"]:
         show(event)
+    if fault := answer.get("storage_fault"):
+        note(with_code(f"{fault['message']} {fault['remedy']}", fault))
     if follow:
         # Events between the two questions are not lost: the stream begins after the last one shown.
         last = answer["events"][-1]["id"] if answer["events"] else None

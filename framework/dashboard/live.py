@@ -60,7 +60,7 @@ async def live(desk: Desk, request: Request) -> Response:
         return response
     if desk.streams.full:
         raise ApiError(503, "too_many_pages", "Too many pages are open; close some.", headers=COME_BACK)
-    source = source_of(desk, request)
+    source = await source_of(desk, request)
     if request.method == "HEAD":
         return Response(media_type=EVENT_STREAM)
     return StreamingResponse(

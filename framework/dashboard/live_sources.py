@@ -29,6 +29,7 @@ from framework.dashboard.views import (
     parse_log_query,
     pools_now,
     speculation_now,
+    stored_events,
 )
 from framework.runtime.logs import LogBuffer
 from framework.values.instance import ModelView
@@ -63,16 +64,18 @@ def live_url(page: str, tag: str, **values: object) -> str:
     return with_query(LIVE, {"page": page, **values, "have": tag})
 
 
-def source_of(desk: Desk, request: Request) -> LiveSource:
+async def source_of(desk: Desk, request: Request) -> LiveSource:
     """The source of the page that an address names. Raises ApiError 404 for a page that has no stream."""
+    page = request.query_params.get("page", "")
+    if page == "events":
+        return await _events(desk, request)
     sources = {
         "overview": _overview,
         "pools": _pools,
         "speculation": _speculation,
         "model": _model,
-        "events": _events,
     }
-    make = sources.get(request.query_params.get("page", ""))
+    make = sources.get(page)
     if make is None:
         raise ApiError(404, "not_found", "This page has no live updates.")
     return make(desk, request)
@@ -102,11 +105,12 @@ def _speculation(desk: Desk, request: Request) -> LiveSource:
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
 
 
-def _events(desk: Desk, request: Request) -> LiveSource:
+async def _events(desk: Desk, request: Request) -> LiveSource:
     query = parse_query(request.query_params)
+    stored = await stored_events(desk, query)
 
     def fragments() -> tuple[Fragment, ...]:
-        page = events_now(desk, shell_of(desk, request, "", "events"), query)
+        page = events_now(desk, shell_of(desk, request, "", "events"), query, stored)
         return (_banner(desk), *events_fragments(page))
 
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))

@@ -25,6 +25,7 @@ from framework.dashboard.views import (
     parse_log_query,
     pools_now,
     speculation_now,
+    stored_events,
 )
 
 
@@ -76,4 +77,5 @@ async def events(desk: Desk, request: Request) -> Response:
     query = parse_query(request.query_params)
     stream = live_url("events", tag_now(desk), model=query.model, kind=query.kind, since=query.since or "")
     shell = shell_of(desk, request, "Events", "events", stream if query.live else "")
-    return page_answer(desk, request, seen, "events.html", events_now(desk, shell, query))
+    page = events_now(desk, shell, query, await stored_events(desk, query))
+    return page_answer(desk, request, seen, "events.html", page)

@@ -5,7 +5,8 @@ Each page has one function, used for the page itself and for each update of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from framework.api.services import Services
 from framework.dashboard.desk import Desk
@@ -20,11 +21,24 @@ from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.speculation import SpecSections, spec_sections
 from framework.dashboard.states import Group
 from framework.dashboard.urls import with_query
+from framework.telemetry.events import newest
+from framework.values.event import Event
 from framework.values.instance import ModelView, State
 
 RECENT_ROWS = 10
+
 REPLICA_DIGITS = 4
 RUNNING = frozenset({State.READY, State.DRAINING})
+
+
+class EventFilter(TypedDict):
+    """What of the event log is wanted, as its methods take it."""
+
+    model: str | None
+    kind: str | None
+    since: int
+    before: int | None
+    limit: int
 
 
 def overview_now(desk: Desk, shell: Shell, group: Group | None, *, fresh: bool = False) -> OverviewPage:
@@ -67,20 +81,30 @@ def log_now(desk: Desk, model_id: str, query: LogQuery, replicas: int) -> LogVie
     return log_view(model_id, buffer.after(0) if buffer is not None else [], query, replicas)
 
 
-def events_now(desk: Desk, shell: Shell, query: EventQuery) -> EventsPage:
-    """The events that a query lets through."""
+async def stored_events(desk: Desk, query: EventQuery) -> list[Event]:
+    """The events of a page at this moment, those of earlier lives of the manager included."""
+    return await desk.services.events.recall(**_event_filter(desk, query))
+
+
+def events_now(desk: Desk, shell: Shell, query: EventQuery, stored: Sequence[Event]) -> EventsPage:
+    """The events that a query lets through: what `stored_events` found, and what has come since."""
     services = desk.services
-    model = (services.fleet.resolve(query.model) or query.model) if query.model else None
-    found = services.events.recent(
+    asked = _event_filter(desk, query)
+    found = newest(asked["limit"], stored, services.events.recent(**asked))
+    events, older = cut(found, query)
+    names = [view.request.id for view in services.fleet.views()]
+    return events_page(shell, query, names, events, older)
+
+
+def _event_filter(desk: Desk, query: EventQuery) -> EventFilter:
+    model = (desk.services.fleet.resolve(query.model) or query.model) if query.model else None
+    return EventFilter(
         model=model,
         kind=query.kind or None,
         since=query.since,
         before=query.before or None,
         limit=PAGE_ROWS + 1,
     )
-    events, older = cut(found, query)
-    names = [view.request.id for view in services.fleet.views()]
-    return events_page(shell, query, names, events, older)
 
 
 def recent_events(services: Services, model: str | None) -> RecentEvents:

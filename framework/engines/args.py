@@ -7,7 +7,7 @@ last occurrence of a flag is what the engine will do.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 TOKEN_COUNT = re.compile(r"[0-9]{1,12}")
@@ -18,6 +18,9 @@ FLASH_FLAGS = ("-fa", "--flash-attn")
 K_TYPE_FLAGS = ("-ctk", "--cache-type-k")
 V_TYPE_FLAGS = ("-ctv", "--cache-type-v")
 RPC_FLAG, RPC_VARIABLE = "--rpc", "LLAMA_ARG_RPC"
+
+PROMPT_CACHE_WORDS = {"--cache-prompt": True, "--no-cache-prompt": False}
+PROMPT_CACHE_VARIABLE, NO_PROMPT_CACHE_VARIABLE = "LLAMA_ARG_CACHE_PROMPT", "LLAMA_ARG_NO_CACHE_PROMPT"
 
 # llama.cpp's own words; it compares them with case (03 §2.1).
 TRUE_WORDS = frozenset({"on", "enabled", "true", "1"})
@@ -49,6 +52,15 @@ def flash_attention(args: Sequence[str], default: str) -> str:
     for value in values_of(args, FLASH_FLAGS):
         state = _switch(value) or ("on" if not value else state)
     return state
+
+
+def caches_prompts(args: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether a slot goes on with what it has read of a prompt (06 §5.3): by the last flag, then by
+    variables, of which the one that switches it off does so with any value."""
+    for token in reversed(args):
+        if token in PROMPT_CACHE_WORDS:
+            return PROMPT_CACHE_WORDS[token]
+    return NO_PROMPT_CACHE_VARIABLE not in env and env.get(PROMPT_CACHE_VARIABLE) not in FALSE_WORDS
 
 
 def values_of(args: Sequence[str], flags: Collection[str]) -> Iterator[str]:

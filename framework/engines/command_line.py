@@ -22,6 +22,9 @@ from framework.values.request import ModelRequest
 
 PORT = "{port}"
 TEMPLATE = "{template}"
+SLOT_FOLDER = "{slots}"
+SLOT_SAVING = "slot-save"
+SLOT_SAVE_FLAG, KEEP_IDLE_FLAG = "--slot-save-path", "--no-cache-idle-slots"
 LOOPBACK = "127.0.0.1"
 # 06 §6.1 row 12': with nothing asked, the fit step may shrink the context, but not to something useless.
 LEAST_FITTED_CONTEXT = 8192
@@ -55,8 +58,8 @@ class LineInputs:
     `context` is tokens over all slots, 0 = automatic. `spec_block` is the block of the speculation policy.
     `cpu_only` keeps everything off the devices. `cpu_moe` is the value for `--n-cpu-moe` (04 §13) and
     `tensor_split` the shares of the devices, both in manual mode only.
-    `template` says that a template file will be written for the launch. `thinking` are arguments of the chat
-    template; those of the request win.
+    `template` says that a template file will be written for the launch, `slot_saving` that there is a folder
+    for saved slots. `thinking` are arguments of the chat template; those of the request win.
     """
 
     request: ModelRequest
@@ -72,6 +75,7 @@ class LineInputs:
     tensor_split: tuple[float, ...] = ()
     projector: Path | None = None
     template: bool = False
+    slot_saving: bool = False
     thinking: Mapping[str, bool | str | float] = field(default_factory=dict)
     directions: Directions | None = None
     """None where the engine uses whatever it sees."""
@@ -109,15 +113,23 @@ class LineInputs:
 def build_sections(line: LineInputs) -> tuple[Section, ...]:
     """All sections in order; empty ones are left out.
 
-    `{port}` and `{template}` stand for values of the launch (`fill_line`). Raises `Refused` with
+    `{port}`, `{slots}` and `{template}` stand for values of the launch (`fill_line`). Raises `Refused` with
     `adapters_unsupported` when this build cannot load the adapters asked for.
     """
     return tuple(section for section in _rows(line) if section.tokens)
 
 
-def fill_line(sections: Iterable[Section], *, port: int, template_path: Path | None = None) -> list[str]:
+def fill_line(
+    sections: Iterable[Section],
+    *,
+    port: int,
+    template_path: Path | None = None,
+    slot_folder: Path | None = None,
+) -> list[str]:
     """The argument vector of one launch, entry first. Placeholders count only in their own sections."""
     values = {("listen", PORT): str(port)}
+    if slot_folder is not None:
+        values[SLOT_SAVING, SLOT_FOLDER] = str(slot_folder)
     if template_path is not None:
         values["template", TEMPLATE] = str(template_path)
     return [values.get((section.name, token), token) for section in sections for token in section.tokens]
@@ -135,6 +147,7 @@ def _rows(line: LineInputs) -> Iterator[Section]:
     yield Section("alias", ("--alias", request.id))  # 7
     yield Section("placement", _placement(line))  # 8
     yield Section("metrics", _switch(caps.has("--metrics"), "--metrics"), "optional")  # 9
+    yield Section(SLOT_SAVING, _slot_saving(line), "optional")  # 10
     unified = line.slots > 1 and caps.has("--kv-unified")
     yield Section("unified", _switch(unified, "--kv-unified"), "optional")  # 11
     yield Section("fit-ctx", _fit_context(line), "optional")  # 12, 12'
@@ -216,6 +229,15 @@ def _by_hand(line: LineInputs) -> Iterator[str]:
         yield from ("--n-cpu-moe", str(line.cpu_moe))
     if line.tensor_split:
         yield from ("--tensor-split", ",".join(f"{share:g}" for share in line.tensor_split))
+
+
+def _slot_saving(line: LineInputs) -> tuple[str, ...]:
+    """Row 10. An engine that moves idle slots into its prompt cache has nothing left in them to be saved, so
+    it is told to leave them where they are."""
+    if not line.slot_saving:
+        return ()
+    stays = _switch(line.caps.has(KEEP_IDLE_FLAG), KEEP_IDLE_FLAG)
+    return (SLOT_SAVE_FLAG, SLOT_FOLDER, *stays)
 
 
 def _fit_context(line: LineInputs) -> tuple[str, ...]:

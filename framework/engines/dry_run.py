@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from framework.engines.args import FALSE_WORDS, values_of
-from framework.engines.command_line import fill_line
+from framework.engines.command_line import SLOT_SAVING, fill_line
 from framework.engines.fit_log import FitLog
 from framework.engines.help_text import VERBOSITY_FLAGS
 from framework.engines.process_output import Watcher, watch
@@ -35,8 +35,8 @@ LINE_LIMIT_BYTES = 16 * 2**10
 ANY_PORT = 0
 FIT_FLAGS = ("-fit", "--fit")
 FIT_VARIABLE = "LLAMA_ARG_FIT"
-# Templates do not change what a model takes, and the file of one is only written for a launch.
-WITHOUT_MEMORY = frozenset({"template", "template-kwargs"})
+# They do not change what a model takes, and the file or folder that they name is only made for a launch.
+WITHOUT_MEMORY = frozenset({"template", "template-kwargs", SLOT_SAVING})
 SILENCING = frozenset({"--log-disable"})
 SILENCING_WITH_VALUE = frozenset({"--log-file"})
 

@@ -99,6 +99,7 @@ def server_settings(table: ServerTable, files: Files) -> ServerSettings:
         max_body_bytes=table.max_body,
         start_concurrency=table.start_concurrency,
         shutdown_s=table.shutdown,
+        request_log=table.request_log,
         on_exit=table.on_exit,
     )
 
@@ -194,6 +195,7 @@ def model_request(name: str, table: ModelTable, around: Surroundings, files: Fil
         reasoning=table.reasoning,
         extra_args=normalised(table.engine_args),
         env=table.environment,
+        slot_save=table.slot_state.mode == "save",
         live=_live_settings(table, drafting.yield_watch),
     )
 
@@ -241,5 +243,7 @@ def _live_settings(table: ModelTable, yield_watch: YieldWatch) -> LiveSettings:
             backoff_max_s=restart.max_backoff,
         ),
         rollback=table.rollback,
+        slot_save_max_bytes=table.slot_state.max,
+        slot_save_timeout_s=table.slot_state.timeout,
         yield_watch=yield_watch,
     )

@@ -138,16 +138,16 @@ class AdapterTable(Table):
 
 
 class SlotStateTable(Table):
-    """Prompt caches that outlive a restart."""
+    """Prompt caches that outlive the process."""
 
     inherits: ClassVar[bool] = False
     short_form: ClassVar[Mapping[str, Any]] = {"enum": ["save", "off"]}
 
     mode: Literal["save", "off"] = option("save")
     """Whether they are kept."""
-    max: SizeLimit = option(10 * 2**30, written="10GiB")
-    """Disk space for them."""
-    timeout: Duration = option(30.0, written="30s")
+    max: SizeLimit = option(LIVE.slot_save_max_bytes, written="10GiB")
+    """Disk space for those of one replica. What comes to more is not kept; `"0MiB"` keeps nothing."""
+    timeout: Duration = option(LIVE.slot_save_timeout_s, written="30s")
     """Time for saving or restoring one slot."""
 
     @model_validator(mode="before")
@@ -158,7 +158,7 @@ class SlotStateTable(Table):
 
 NO_SOURCE = WrittenSource()
 """Stands for a source that is missing or wrong; nothing is built from it."""
-NO_SLOT_STATE = SlotStateTable(mode="off")
+SAVED_SLOTS = SlotStateTable()
 
 
 class DefaultsTable(Table):
@@ -222,8 +222,10 @@ class DefaultsTable(Table):
     """Whether a replacement that fails brings the old instance back."""
     on_drift: Literal["report", "replace"] = option("report")
     """What happens when the file or the engine changes under a running model."""
-    slot_state: SlotStateTable = option(NO_SLOT_STATE, written="off")
-    """Whether prompt caches are carried over restarts."""
+    slot_state: SlotStateTable = option(SAVED_SLOTS, written="save")
+    """Whether what an instance has read of its conversations is saved when it is unloaded or replaced, and
+    given to the next one, so that they go on without being read again. The files hold conversations, and lie
+    in the state directory for this user alone."""
     placement: PlacementTable = sub_table(PlacementTable)
     """Where layers go."""
     environment: Environment = option({})

@@ -46,8 +46,9 @@ class ServerTable(Table):
     max_waiting: Annotated[int, whole(1, 100_000)] = option(DEFAULT.max_waiting, effect="live")
     """Requests that may wait over all models together; further ones get 503 at once instead of a time-out
     later."""
-    request_log: Literal["off", "metadata", "full"] = option("off", effect="live")
-    """What is kept of each request: nothing, its numbers, or its texts too."""
+    request_log: Literal["off", "metadata", "full"] = option(DEFAULT.request_log, effect="live")
+    """What is kept of each request to the endpoint: nothing, its numbers, or its texts too. Texts are erased
+    as soon as this is not `full` any more."""
     on_exit: Literal["stop", "keep"] = option(DEFAULT.on_exit, effect="live")
     """Whether engines end with `up`, or go on and are taken over by the next one. A process keeps to what was
     set when it started."""

@@ -46,11 +46,6 @@ def only(value: Any) -> Fine:
     return Fine(lambda given: type(given) is type(value) and given == value, f"`{json.dumps(value)}`")
 
 
-OFF = Fine(
-    lambda value: value == "off" or (isinstance(value, dict) and value.get("mode") == "off"), '`"off"`'
-)
-
-
 def _rows(table: str, *rows: tuple[Any, ...]) -> list[Unavailable]:
     return [Unavailable(table, *row) for row in rows]
 
@@ -60,7 +55,6 @@ UNAVAILABLE = (
         "server",
         ("tls", "TLS", None, "remove it, and put a TLS proxy in front if you need one"),
         ("cors", "access from web pages of other origins (CORS)", only([])),
-        ("request_log", "the request log", only("off")),
     ),
     *_rows(
         "access",
@@ -76,7 +70,6 @@ UNAVAILABLE = (
     # These hold for `[defaults]` too.
     *_rows(
         "models",
-        ("slot_state", "carrying prompt caches over restarts", OFF),
         ("on_drift", "watching for drift"),
         ("overflow_to", "handing long prompts to another model"),
         ("voice_format", "speech"),

@@ -25,6 +25,7 @@ from framework.planning.line_settings import line_of
 from framework.planning.memory_reasons import context_above_training
 from framework.planning.placement.manual import granted_experts, granted_ratio, usable_ratio
 from framework.planning.pool_hardware import is_host_pool
+from framework.planning.slot_saving.grant import WHOLE_CACHE, CacheKind, saves_slots, why_unsaved
 from framework.planning.speculation.decide import decide_speculation
 from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
@@ -61,6 +62,7 @@ class LaunchFacts:
     """Layers that have experts; None is not known."""
     leading_dense: int = 0
     """Layers before the first of them."""
+    cache_kind: CacheKind = WHOLE_CACHE
     spec: SpecFacts = NO_FACTS
     is_accelerated: bool = False
     """Whether decoding will run on a GPU."""
@@ -102,13 +104,15 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
     )
     spec = decide_speculation(replace(wish, withheld=facts.withheld.drafting))
     experts, clamped = _cpu_moe(request, facts)
-    own = _Own(granted.slots, granted.cache_types, spec.block, experts)
+    unsaved = why_unsaved(request, facts.caps, declared, projector=facts.projector, kind=facts.cache_kind)
+    is_saved = request.slot_save and unsaved is None
+    own = _Own(granted.slots, granted.cache_types, spec.block, experts, is_saved)
     sections = build_sections(_line(request, facts, own, request.n_ctx))
     env = child_environment(
         request, facts.environ, facts.libraries, sections, secret_names=facts.secret_names
     )
     asked = context(request.extra_args, request.n_ctx)
-    clamp = (clamped,) if clamped else ()
+    more = (reason for reason in (clamped, unsaved) if reason is not None)
     return LaunchPlan(
         request=request,
         replica=replica,
@@ -125,7 +129,8 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         unified=granted.unified,
         cache_types=granted.cache_types,
         fingerprint=fingerprint(sections, env, (facts.binary.file, *facts.file_ids)),
-        reasons=(*granted.reasons, *clamp, *facts.notes, *_notes(facts, asked)),
+        reasons=(*granted.reasons, *more, *facts.notes, *_notes(facts, asked)),
+        shards=facts.files.shards,
         template=request.template,
         projector=facts.projector,
         spec_inputs=wish,
@@ -164,7 +169,7 @@ def directed(plan: LaunchPlan, facts: LaunchFacts, place: Place) -> LaunchPlan:
     )
     slots, types = place.slots or plan.slots, place.cache_types or plan.cache_types
     block = (*plan.spec.block, *_drafter_devices(plan, place, tuple(names.values())))
-    own = _Own(slots, types, block, _cpu_moe(request, facts)[0])
+    own = _Own(slots, types, block, _cpu_moe(request, facts)[0], saves_slots(plan))
     tokens = request.n_ctx if place.context is None else place.context
     line = replace(_line(request, facts, own, tokens), tensor_split=ratio, directions=directions)
     tuning = tuning_variables(chosen, datacenter_tuning=request.engine.datacenter_tuning)
@@ -203,6 +208,7 @@ class _Own:
     cache_types: tuple[str | None, str | None]
     spec_block: tuple[str, ...]
     experts: int | None
+    slot_saving: bool
 
 
 def _line(request: ModelRequest, facts: LaunchFacts, own: _Own, tokens: int) -> LineInputs:
@@ -220,6 +226,7 @@ def _line(request: ModelRequest, facts: LaunchFacts, own: _Own, tokens: int) -> 
         tensor_split=usable_ratio(request.tensor_split),
         projector=facts.projector,
         template=request.template is not None,
+        slot_saving=own.slot_saving,
         thinking=facts.thinking,
     )
 

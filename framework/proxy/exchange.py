@@ -23,6 +23,7 @@ from framework.proxy.model_choice import ModelChoice, choose_model
 from framework.proxy.records import ActiveRequest
 from framework.proxy.relay import Relay
 from framework.proxy.services import ProxyServices
+from framework.proxy.texts import KeptTexts
 from framework.values.manifest import AccessKey, Manifest
 
 T = TypeVar("T")
@@ -50,13 +51,16 @@ class Exchange:
     async def read_object(self) -> dict[str, Any]:
         """The body as a JSON object. Raises ProxyError and ClientGone."""
         limits = self.services.limits
-        return await read_object(
+        body = await read_object(
             self.receive,
             self.headers,
             limit_bytes=self.manifest.server.max_body_bytes,
             silence_s=limits.client_write_timeout_s,
             share=self.share,
         )
+        if self.manifest.server.request_log == "full":
+            self.request.texts = KeptTexts(body)
+        return body
 
     def choose_model(self, in_body: object) -> ModelChoice:
         """The model named by path, query or body, in this order (08 §2.1). Raises ProxyError."""

@@ -41,7 +41,7 @@ async def completions(exchange: Exchange) -> None:
 async def _generate(exchange: Exchange, flavour: Flavour) -> None:
     body = await exchange.read_object()
     choice = exchange.choose_model(body.get("model"))
-    streamed = _flag(body, "stream")
+    streamed = exchange.request.stream = _flag(body, "stream")
     vision_models = _vision_models(exchange)
     if flavour == "chat":
         can_see = choice.request.projector is not None

@@ -20,6 +20,7 @@ from framework.proxy.clocks import GenerationClock
 from framework.proxy.engine_errors import engine_refusal, error_of_engine, event_status
 from framework.proxy.errors import ProxyError, refused_lease, revoked_lease
 from framework.proxy.model_choice import ModelChoice
+from framework.proxy.public_reason import public_reason
 from framework.proxy.records import ActiveRequest
 from framework.proxy.services import ProxyServices
 from framework.proxy.sse import SseReader
@@ -93,7 +94,7 @@ async def _with_lease(job: Job, attempt: Callable[[Lease], Awaitable[T]]) -> T:
         verdict = LOST if retried else await _report(job, lease, failure, opened=opened)
         if opened or not verdict.retry:
             raise _lost(verdict, opened=opened) from failure
-        retried = True
+        retried = job.request.retried = True
         log.warning(
             "%s: lost the connection to %s (%s: %s), trying once more",
             job.request.id,
@@ -117,7 +118,7 @@ async def _acquire(job: Job) -> Lease:
         raise refused_lease(refused, names_others=_may_know_others(job)) from refused
     finally:
         request.queue_s += clock() - began
-    request.replica = lease.replica
+    request.replica, request.instance = lease.replica, lease.instance
     return lease
 
 
@@ -150,10 +151,12 @@ def _lost(verdict: RetryVerdict, *, opened: bool) -> ProxyError:
             "of it was sent.",
         )
     if verdict.code == "instance_restarting":
+        crashed = "The engine of this model has crashed and is started again after a pause."
         return ProxyError(
             "instance_restarting",
-            "The engine of this model has crashed and is started again after a pause.",
+            public_reason(verdict.reason).message if verdict.reason is not None else crashed,
             retry_after_s=verdict.retry_after_s or 1.0,
+            reason=verdict.reason,
         )
     return ProxyError(
         "connection_lost",
@@ -179,7 +182,7 @@ async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, clock: Generatio
     reader = SseReader(job.services.limits.line_limit_bytes)
     state = job.request.state
     while not state.done:
-        chunk = await _timed(job, clock, answer.read)
+        chunk = await _timed(job, lease, clock, answer.read)
         payloads = reader.feed(chunk) if chunk else reader.finish()
         events = [event for payload in payloads if (event := read_event(payload)) is not None]
         events, failed = _observe(job, lease, events, clock)
@@ -210,9 +213,12 @@ def _observe(
             refusal = error_of_engine(event_status(error), found, model=lease.request, headers=lease.headers)
             return events[:number], refusal
         request.state.observe(event)
+        if request.texts is not None:
+            request.texts.observe(event)
         if event.kind == "done":
             return events[:number], None
         clock.saw_event(progress=event.kind == "progress")
+        lease.heard += 1
         if request.first_token_s is None and request.state.opened:
             request.first_token_s = job.services.clock() - request.began_at_s
             request.phase = "streaming"
@@ -226,7 +232,9 @@ async def _whole_attempt(job: Job, lease: Lease) -> bytes:
         if answer.status != OK:
             raise await _refusal(job, lease, answer, clock)
         limit = job.services.limits.answer_limit_bytes
-        return await _timed(job, clock, lambda: answer.read_all(limit))
+        whole = await _timed(job, lease, clock, lambda: answer.read_all(limit))
+        lease.heard += 1
+        return whole
     finally:
         answer.close()
 
@@ -241,22 +249,23 @@ def _start_clock(job: Job) -> GenerationClock:
 async def _post(job: Job, lease: Lease, clock: GenerationClock) -> UpstreamAnswer:
     body = orjson.dumps(job.build(lease, job.live))
     job.request.phase = "sent"
-    return await _timed(job, clock, lambda: job.services.upstream.post(lease, job.path, body))
+    return await _timed(job, lease, clock, lambda: job.services.upstream.post(lease, job.path, body))
 
 
 async def _refusal(job: Job, lease: Lease, answer: UpstreamAnswer, clock: GenerationClock) -> ProxyError:
     limit = job.services.limits.error_limit_bytes
-    body = await _timed(job, clock, lambda: answer.read_all(limit, cut=True))
+    body = await _timed(job, lease, clock, lambda: answer.read_all(limit, cut=True))
     return engine_refusal(answer.status, body, model=lease.request, headers=lease.headers)
 
 
-async def _timed(job: Job, clock: GenerationClock, wait: Callable[[], Awaitable[T]]) -> T:
+async def _timed(job: Job, lease: Lease, clock: GenerationClock, wait: Callable[[], Awaitable[T]]) -> T:
     """One wait for the instance, within what the clock allows."""
     now = job.services.clock
     wait_s = clock.begin_wait(now())
     if wait_s <= 0:
         raise _too_slow(job, clock)
     limit = asyncio.timeout(wait_s)
+    lease.listens = True
     try:
         async with limit:
             result = await wait()
@@ -264,6 +273,8 @@ async def _timed(job: Job, clock: GenerationClock, wait: Callable[[], Awaitable[
         if not limit.expired():
             raise
         raise _too_slow(job, clock) from error
+    finally:
+        lease.listens = False
     clock.end_wait(now())
     return result
 

@@ -1,7 +1,7 @@
 """What is known of a client's request: while it runs, and once it has ended (13 §9 `Request`).
 
 `ActiveRequest` is changed by the handler that serves it; everybody else gets values. The record of a
-finished request becomes one log line, in which text of clients is quoted.
+finished request becomes one log line, in which text of clients is quoted, and goes to the request log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Literal
 
 from framework.proxy.interrupt import InterruptScope
 from framework.proxy.stream_events import StreamState
+from framework.proxy.texts import KeptTexts
 from framework.proxy.usage import backfill, cached_tokens, count
+from framework.values.request_record import RequestRecord
 
 log = logging.getLogger(__name__)
 
@@ -38,29 +40,6 @@ class RequestView:
     tokens: int
 
 
-@dataclass(frozen=True)
-class RequestRecord:
-    """A request that has ended. `key` is the name of an access table; counts are tokens."""
-
-    id: str
-    at: datetime
-    route: str
-    model: str | None
-    replica: int | None
-    key: str | None
-    status: int
-    queue_s: float
-    first_token_s: float | None
-    total_s: float
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    generated_tokens: int | None
-    drafted: int | None
-    accepted: int | None
-    stop_reason: str | None
-    error: str | None
-
-
 @dataclass(eq=False)
 class ActiveRequest:
     """A client's request from its arrival to its end. `began_at_s` is on the clock of `record`.
@@ -75,12 +54,17 @@ class ActiveRequest:
     key: str | None = None
     model: str | None = None
     replica: int | None = None
+    instance: str | None = None
+    stream: bool | None = None
+    retried: bool = False
     phase: Phase = "waiting"
     queue_s: float = 0.0
     first_token_s: float | None = None
     state: StreamState = field(default_factory=StreamState)
     scope: InterruptScope = field(default_factory=InterruptScope)
     error: str | None = None
+    texts: KeptTexts | None = None
+    """What was asked and answered, where the manifest wants that kept."""
 
     def view(self) -> RequestView:
         """The request as it is now."""
@@ -118,6 +102,10 @@ class ActiveRequest:
             accepted=count(timings, "draft_n_accepted"),
             stop_reason=reasons[0] if reasons else None,
             error=self.error,
+            instance=self.instance,
+            stream=self.stream,
+            retried=self.retried,
+            texts=self.texts.result() if self.texts is not None else None,
         )
 
 

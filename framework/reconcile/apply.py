@@ -153,7 +153,12 @@ class Reconciler:
             "manifest_loaded",
             f"generation {self._generation} applied: {counts['added']} added, {counts['changed']} changed,"
             f" {counts['removed']} removed{access}",
-            data={"sha256": manifest.sha256, "generation": self._generation, **counts},
+            data={
+                "sha256": manifest.sha256,
+                "generation": self._generation,
+                **counts,
+                "problems": [as_json(problem) for problem in self.current.problems],
+            },
         )
         for notice in self.current.server_notices:
             self._events.record("manifest_loaded", notice)

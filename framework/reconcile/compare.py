@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from framework.engines.args import values_of
+from framework.engines.command_line import SLOT_SAVE_FLAG
 from framework.engines.redaction import is_secret_name, redact_argv
 from framework.reconcile.pool_changes import pool_changes, same_pick
 from framework.reconcile.spec_changes import same_speculation
@@ -173,6 +174,13 @@ def _same_batch(old: ModelRequest, new: ModelRequest, running: InstanceView | No
     return "the physical batch is capped by the logical one" if effective[0] == effective[1] else ""
 
 
+def _never_saves(old: ModelRequest, new: ModelRequest, running: InstanceView | None) -> str:
+    plan = running.plan if running is not None else None
+    if plan is None or plan.caps.has(SLOT_SAVE_FLAG):
+        return ""
+    return f"the engine that runs has no {SLOT_SAVE_FLAG}"
+
+
 EXEMPTIONS: Mapping[str, Exemption] = {
     "cache_type": _same_cache_type,
     "engine": _same_engine,
@@ -184,5 +192,6 @@ EXEMPTIONS: Mapping[str, Exemption] = {
     "tensor_split": _ratio_unused,
     "batch": _same_batch,
     "ubatch": _same_batch,
+    "slot_save": _never_saves,
 }
 """Field of ModelRequest to the rule of 07 §3.5-3.7 under which its change does nothing."""

@@ -45,8 +45,10 @@ Stamp = tuple[tuple[str, int, int, int] | None, ...]
 class Watcher:
     """Watches the files of the current manifest; `nudge` asks for a look now (SIGHUP)."""
 
-    def __init__(self, reconciler: Reconciler) -> None:
+    def __init__(self, reconciler: Reconciler, on_nudge_done: Callable[[], None] = lambda: None) -> None:
+        """`on_nudge_done` is called when a reload that somebody asked for has ended, well or badly."""
         self._reconciler = reconciler
+        self._on_nudge_done = on_nudge_done
         self._nudged = asyncio.Event()
         self._stop = asyncio.Event()
         self._said = ""
@@ -74,10 +76,14 @@ class Watcher:
             await self._wait_for_change(seen)
         asked = self._nudged.is_set()
         self._nudged.clear()
-        now = await self._settled(SETTLE_S)
-        if now == seen and not asked:
-            return seen
-        return await self._reload(now, asked=asked)
+        try:
+            now = await self._settled(SETTLE_S)
+            if now == seen and not asked:
+                return seen
+            return await self._reload(now, asked=asked)
+        finally:
+            if asked:
+                self._on_nudge_done()
 
     async def _wait_for_change(self, seen: Stamp) -> None:
         loop = asyncio.get_running_loop()

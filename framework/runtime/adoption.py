@@ -133,6 +133,9 @@ def _left_behind(record: Record, state_id: str, manifest: Manifest) -> LeftBehin
         engine=replace(plan.request.engine, env=_restored(plan.request.engine.env, environment)),
     )
     committed = replace(committed, plan=replace(plan, env=_restored(plan.env, environment)))
+    if (loaded := committed.loaded) is not None:
+        whole = replace(loaded.plan, env=_restored(loaded.plan.env, environment))
+        committed = replace(committed, loaded=replace(loaded, plan=whole))
     # Whatever else the record does not tell, the manifest does where it asks for the same.
     request = replace(wanted, live=started.live) if wanted is not None and is_as_asked else started
     return LeftBehind(record, committed, environment, request, is_as_asked)

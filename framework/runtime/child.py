@@ -64,7 +64,7 @@ class Child(EngineProcess):
         code = await self._process.wait()
         # Its last words tell why; they are in the pipe already, unless a process of its own keeps that open.
         await asyncio.wait({self._reader}, timeout=LAST_WORDS_S)
-        self.exited.set_result(code)
+        self._note_exit(code)
 
     async def _read(self) -> None:
         stream = self._process.stdout

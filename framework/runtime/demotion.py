@@ -24,6 +24,7 @@ from framework.values.speculation import drafts_by_model
 
 # 05 §11.3: one crash may have any cause; a second one inside the window is a loop.
 CRASHES_WITH_DRAFTING = 2
+CRASHED_DRAFTING = "runtime_error"
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Demotion:
         reason = _crashed(result.speculation or "", code, len(self._crashes_at_s))
         self._crashes_at_s.clear()
         self._set(plan, reason, None)
+        instance.demoted = reason
         return reason
 
     def _set(self, plan: LaunchPlan, reason: Reason, until_s: float | None) -> None:

@@ -9,18 +9,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from framework.runtime import launch
+from framework.runtime import launch, slot_saving
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Site
 from framework.runtime.lease import RevokeCode
-from framework.runtime.ledger import Ledger
+from framework.runtime.process import KILL_WAIT_S, TERMINATE_WAIT_S
 from framework.runtime.shielded import finish
+from framework.runtime.shop import Shop
+from framework.runtime.slot_saving import Patience, is_continued
 from framework.runtime.voice import Voice
 from framework.values.action import StopMode
 from framework.values.instance import SERVING, ExitInfo, State
+from framework.values.pool import Applicant
 
 # A holder of a revoked lease closes its upstream connection within 0.2 s (08 §4.2); more is a hung client.
 REVOKE_GRACE_S = 2.0
+# Of the time for everything, what is left when slots are saved: for cutting off requests, and for signals.
+END_S = REVOKE_GRACE_S + TERMINATE_WAIT_S + KILL_WAIT_S
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,8 @@ class Stop:
     cause: str
     is_patient: bool = False
     """Whether a drain waits for answers as long as they take: who makes room for another cuts nobody off."""
+    keeps_slots: bool = True
+    """Whether what its slots hold is saved: something may come that can go on with it."""
     leaves: bool = False
     """Whether what can be left to the next manager stays: the end of this one, with `on_exit = "keep"`."""
 
@@ -40,11 +47,18 @@ class Ending:
     """Ends instances of one replica."""
 
     def __init__(
-        self, voice: Voice, site: Callable[[Instance], Site], ledger: Ledger, changed: Callable[[], None]
+        self,
+        voice: Voice,
+        site: Callable[[Instance], Site],
+        shop: Shop,
+        asks: Callable[[], Applicant],
+        changed: Callable[[], None],
     ) -> None:
         self._voice = voice
         self._site = site
-        self._ledger = ledger
+        self._shop = shop
+        self._ledger = shop.ledger
+        self._asks = asks
         self._changed = changed
 
     async def stop(self, instance: Instance, stop: Stop) -> None:
@@ -59,8 +73,9 @@ class Ending:
             await finish(self.bury(instance))
             instance.move(State.STOPPED, stop.cause)
 
-    async def retire(self, instance: Instance, stop: Stop) -> None:
-        """Drain as the mode says, then end the process (07 §5.2)."""
+    async def retire(self, instance: Instance, stop: Stop, successor: Instance | None = None) -> None:
+        """Drain and save its slots as the mode says, then end the process (07 §5.2). `successor` is the one
+        that takes its place, where that is planned already."""
         if stop.mode == "drain":
             if instance.state is State.READY:
                 instance.move(State.DRAINING, stop.cause)
@@ -74,7 +89,22 @@ class Ending:
             if instance.revoke(stop.code):
                 # 15 §8: SIGTERM waits for ever while a request is open, so upstream connections go first.
                 await instance.wait_idle(REVOKE_GRACE_S)
+        has_heir = stop.keeps_slots and (successor is None or is_continued(instance, successor))
+        if has_heir and stop.mode != "kill":
+            await slot_saving.save(self._site(instance), instance, self._voice, self._patience(stop))
         await self.end(instance, stop)
+
+    def _patience(self, stop: Stop) -> Patience:
+        """How long saving may take: at the end of everything, while the process can still end by itself."""
+        until_s = None
+        if stop.code == "shutting_down":
+            until_s = time.monotonic() + self._shop.server.shutdown_s - END_S
+
+        def waits() -> bool:
+            """A request for the model itself or, where it makes room, for any other."""
+            return self._asks().waiting > 0 or (stop.is_patient and self._shop.waiting > 0)
+
+        return Patience(waits, until_s)
 
     async def end(self, instance: Instance, stop: Stop) -> None:
         """End the process and clean up, to the end, whatever happens to the caller."""
@@ -111,7 +141,7 @@ class Ending:
 
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._ledger.outlived(instance, pids)
-        self._voice.unkillable(pids)
+        self._voice.unkillable(instance.name, pids)
 
     async def _drain(self, instance: Instance, stop: Stop) -> None:
         began, inflight, cancelled = time.monotonic(), len(instance.leases), 0
@@ -120,7 +150,7 @@ class Ending:
             cancelled = instance.revoke(stop.code)
             await instance.wait_idle(REVOKE_GRACE_S)
         if inflight:
-            self._voice.drained(inflight, time.monotonic() - began, cancelled)
+            self._voice.drained(instance.name, inflight, time.monotonic() - began, cancelled)
 
     async def _end(self, instance: Instance, stop: Stop) -> None:
         began, running = time.monotonic(), instance.running
@@ -133,7 +163,8 @@ class Ending:
             code = running.child.exited.result() if running.child.exited.done() else None
             instance.last_exit = ExitInfo(code, hard=False, planned=True, seconds_ready=ready_s)
             instance.running = None
-            self._voice.stopped(stop.cause, stop.mode, code, time.monotonic() - began, ended.signals)
+            seconds = time.monotonic() - began
+            self._voice.stopped(instance.name, stop.cause, stop.mode, code, seconds, ended.signals)
             if ended.survivors:
                 self._outlived(instance, ended.survivors)
         await self.clean(instance)

@@ -1,4 +1,4 @@
-"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 13 §5).
+"""Small calls to a running engine: health, properties, slots, a few tokens (06 §9-10, §12.7, 07 §11, 13 §5).
 
 Ambient proxy settings are ignored, answers are bounded, and every call carries the launch's key but
 `/health`, which needs none. Errors come back as None or False: a probe that fails says "unknown".
@@ -7,9 +7,10 @@ Ambient proxy settings are ignored, answers are bounded, and every call carries 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 
@@ -21,6 +22,12 @@ SLOTS_TIMEOUT_S = 3.0
 CONNECT_TIMEOUT_S = 0.15
 ANSWER_LIMIT_BYTES = 8 * 2**20
 OK = 200
+# RuntimeError: the session was closed, since the manager ends.
+FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError)
+# What this process lacks to ask anybody: files, memory, ports of its own.
+OF_OURS = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL, errno.EADDRINUSE}
+)
 
 
 def base_url(port: int) -> str:
@@ -44,6 +51,15 @@ class EngineClient:
         status, _ = await self._get(port, "/health", {}, HEALTH_TIMEOUT_S)
         return status == OK
 
+    async def answers(self, port: int, timeout_s: float) -> bool | None:
+        """Whether `/health` answers anything at all within this time; None where it could not be asked."""
+        try:
+            await self._fetch("GET", port, "/health", {}, timeout_s)
+        except FAILURES as error:
+            ours = isinstance(error, RuntimeError) or getattr(error, "errno", None) in OF_OURS
+            return None if ours else False
+        return True
+
     async def props(self, port: int, key: str | None) -> tuple[int | None, Mapping[str, Any]]:
         """Status of `/props` (None: no answer) and its object, empty when there is none."""
         status, body = await self._get(port, "/props", auth_headers(key), PROPS_TIMEOUT_S)
@@ -62,6 +78,27 @@ class EngineClient:
         """Status of `POST /completion`, None for no answer."""
         status, _ = await self._ask("POST", port, "/completion", auth_headers(key), timeout_s, body)
         return status
+
+    async def slot_action(
+        self,
+        port: int,
+        key: str | None,
+        slot: int,
+        action: Literal["save", "restore"],
+        filename: str,
+        timeout_s: float,
+    ) -> tuple[int | None, Any]:
+        """Status of `POST /slots/N?action=...` (None: no answer) and its body, None where that is no JSON."""
+        path = f"/slots/{slot}?action={action}"
+        body = {"filename": filename}
+        try:
+            status, raw = await self._fetch("POST", port, path, auth_headers(key), timeout_s, body)
+        except FAILURES:
+            return None, None
+        try:
+            return status, json.loads(raw) if raw else None
+        except ValueError:
+            return status, None
 
     async def close(self) -> None:
         """Close the session; the client is not used again."""
@@ -82,21 +119,33 @@ class EngineClient:
         timeout_s: float,
         body: Mapping[str, Any] | None = None,
     ) -> tuple[int | None, Any]:
+        try:
+            status, raw = await self._fetch(method, port, path, headers, timeout_s, body)
+            return status, json.loads(raw) if raw else None
+        except FAILURES:
+            return None, None
+
+    async def _fetch(
+        self,
+        method: str,
+        port: int,
+        path: str,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[int, bytes]:
+        """Status and body of an answer. Raises one of FAILURES."""
         if self._session is None:
             # Probes must not hold connections: an idle one would keep a server from ending cleanly.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
             self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
-        try:
-            async with asyncio.timeout(timeout_s):
-                url = base_url(port) + path
-                async with self._session.request(method, url, headers=headers, json=body) as answer:
-                    raw = await answer.content.read(ANSWER_LIMIT_BYTES + 1)
-                    while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
-                        raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))
-                    return answer.status, json.loads(raw) if raw else None
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError):
-            # RuntimeError: the session was closed, since the manager ends.
-            return None, None
+        async with asyncio.timeout(timeout_s):
+            url = base_url(port) + path
+            async with self._session.request(method, url, headers=headers, json=body) as answer:
+                raw = await answer.content.read(ANSWER_LIMIT_BYTES + 1)
+                while raw and len(raw) <= ANSWER_LIMIT_BYTES and not answer.content.at_eof():
+                    raw += await answer.content.read(ANSWER_LIMIT_BYTES + 1 - len(raw))
+                return answer.status, raw
 
 
 async def accepts(url: str) -> bool:

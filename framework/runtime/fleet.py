@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
+from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
@@ -58,10 +59,12 @@ class Fleet:
         self._order: tuple[str, ...] = ()
         self._names: Mapping[str, str] = {}
         self._pools: Mapping[str, PoolLimits] = {}
+        self._staying: frozenset[str] = frozenset()
         self._returns_seen = 0
         self._memory_tried_s = time.monotonic()
         self._sampler = Sampler(self._instances, shop.client, changes)
         self._drafters = DrafterWatch(self._instances, shop)
+        self._health = HealthWatch(self._served, shop)
         self.stuck = StuckSlots()
         self._left_work = LeftWork()
         self._care = YieldCare(shop.events)
@@ -198,10 +201,11 @@ class Fleet:
     # Life
 
     async def run(self) -> None:
-        """Idle stops, samples, second looks at failed files and for drafters, removals; until cancelled."""
+        """Idle stops, samples, health, second looks at files and for drafters, removals; until cancelled."""
         parts = (
             self._sampler.run(),
             self._drafters.run(),
+            self._health.run(),
             self._look_at_failed(),
             self._keep_speeds(),
         )
@@ -220,20 +224,35 @@ class Fleet:
 
         With `on_exit = "keep"` processes that serve and can be left to the next manager go on.
         """
-        self._shop.shutting_down = True
+        self._begin_end()
         supervisors = list(self._supervisors.values())
-        staying = {i.name for i in self._instances() if self._shop.leaves and i.may_stay}
         for supervisor in supervisors:
             supervisor.stop("now", "the manager ends")
         await self._settled(supervisors, timeout_s)
-        for instance in self._instances():
-            if instance.running is not None and instance.name not in staying:
-                instance.running.child.signal_kill()
+        self._kill_rest()
         await self._settled(supervisors, KILL_WAIT_S)
         for supervisor in supervisors:
             supervisor.watch.write(supervisor.watch.unsaved())
             for replica in supervisor.replicas:
                 replica.log.end()
+
+    def abandon(self) -> None:
+        """This process ends now, whatever it was doing. What is tied to it goes by the kernel's doing; what
+        is not, and is not left to the next manager either, gets its SIGKILL here."""
+        self._begin_end()
+        self._kill_rest()
+
+    def _begin_end(self) -> None:
+        """Nothing starts any more, and it is settled who stays."""
+        if not self._shop.shutting_down:
+            self._shop.shutting_down = True
+            stay = (i.name for i in self._instances() if self._shop.leaves and i.may_stay)
+            self._staying = frozenset(stay)
+
+    def _kill_rest(self) -> None:
+        for instance in self._instances():
+            if instance.running is not None and instance.name not in self._staying:
+                instance.running.child.signal_kill()
 
     async def _settled(self, supervisors: Iterable[Supervisor], timeout_s: float) -> None:
         waits = [asyncio.ensure_future(r.settled()) for s in supervisors for r in s.replicas if r.busy]
@@ -288,10 +307,15 @@ class Fleet:
                     await asyncio.to_thread(supervisor.watch.write, found)
 
     def _instances(self) -> Iterator[Instance]:
+        for instance, _ in self._served():
+            yield instance
+
+    def _served(self) -> Iterator[tuple[Instance, LogBuffer]]:
+        """The instance of each replica, with the output of that."""
         for supervisor in self._supervisors.values():
             for replica in supervisor.replicas:
                 if replica.current is not None:
-                    yield replica.current
+                    yield replica.current, replica.log
 
     def _waiting(self, pool: str) -> list[WaitingView]:
         admission, now = self._shop.admission, self._shop.ledger.clock()

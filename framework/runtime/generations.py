@@ -25,6 +25,10 @@ class Generations:
         self._shop = shop
         self._demotion = demotion
         self._last = 0
+        self.newest: str | None = None
+        """Name of the last one made."""
+        self.epoch: Callable[[], int] = lambda: 0
+        """Which command the events of now belong to (07 §12.3); set by the replica."""
 
     def new(self, request: ModelRequest, *, restarts: int, expected_load_s: float | None) -> Instance:
         """The next one, without what its predecessors showed that it must not have."""
@@ -42,7 +46,7 @@ class Generations:
         return self._make(left.request, left.committed.restarts)
 
     def _make(self, request: ModelRequest, restarts: int) -> Instance:
-        return Instance(
+        instance = Instance(
             request,
             self._replica,
             self._last,
@@ -50,4 +54,7 @@ class Generations:
             restarts=restarts,
             on_idle=self._shop.admission.rests,
             on_answer=self._on_answer,
+            epoch=self.epoch,
         )
+        self.newest = instance.name
+        return instance

@@ -13,6 +13,7 @@ from typing import Any
 
 from framework.models.hub.facts import ResolvedSource
 from framework.models.progress import ResidentMark, load_progress, resident_bytes
+from framework.planning.slot_saving.fingerprint import Loaded
 from framework.planning.speculation.profit import INACTIVE, inactive
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
@@ -65,6 +66,12 @@ class Instance:
     """What it is planned without."""
     ended_for: Reason | None = None
     """Why its process was ended by us although nobody asked for that."""
+    demoted: Reason | None = None
+    """Why what follows its crash serves without drafting."""
+    silent: Reason | None = None
+    """What is shown while it leaves health checks without an answer; others come first meanwhile."""
+    heard: int = 0
+    """How often its process brought something to a request whose lease was given back."""
 
     def __init__(
         self,
@@ -76,9 +83,10 @@ class Instance:
         restarts: int,
         on_idle: Callable[[Instance], None],
         on_answer: Callable[[AnswerSpeed], None] = lambda _: None,
+        epoch: Callable[[], int] = lambda: 0,
     ) -> None:
         """`on_idle` is called when the last of its leases was given back, `on_answer` for each answer whose
-        speed is known."""
+        speed is known. `epoch` tells which command its events belong to."""
         self.request = request
         self.replica = replica
         self.generation = generation
@@ -97,6 +105,8 @@ class Instance:
         self.plan: LaunchPlan | None = None
         self.result: LaunchResult | None = None
         self.running: Running | None = None
+        self.loaded: Loaded | None = None
+        """What its slots belong to; None where they are not saved."""
         self.last_error: Reason | None = None
         self.last_exit: ExitInfo | None = None
         self.retry_at_s: float | None = None
@@ -109,6 +119,7 @@ class Instance:
         self._events = events
         self._on_idle = on_idle
         self._on_answer = on_answer
+        self._epoch = epoch
         self.meter = SpeedMeter()
         """What it drafts and how fast it answers; its log's lines are to be shown to it while it is ready."""
         self._ready_s: float | None = None
@@ -129,12 +140,8 @@ class Instance:
         if new in (State.STOPPED, State.FAILED, State.BACKOFF):
             self.slots, self.sampled_s = (), None
             self.prompt_tokens_per_s = self.generation_tokens_per_s = None
-        self._events.record(
-            "state",
-            f"{old} -> {new}: {cause}",
-            model=self.request.id,
-            replica=self.replica,
-            data={"instance": self.name, "from": str(old), "to": str(new), "cause": cause},
+        self._say(
+            "state", f"{old} -> {new}: {cause}", data={"from": str(old), "to": str(new), "cause": cause}
         )
 
     def _begin_measuring(self) -> None:
@@ -148,6 +155,8 @@ class Instance:
         """Ready as a process that an earlier manager started, with what that knew of it (07 §8.7)."""
         self.plan = replace(committed.plan, request=self.request)
         self.result = committed.result
+        if (loaded := committed.loaded) is not None:
+            self.loaded = replace(loaded, plan=replace(loaded.plan, request=self.request))
         ready_for_s = max(0.0, (utc_now() - committed.ready_at).total_seconds())
         self._ready_s = time.monotonic() - ready_for_s
         self.move(State.READY, "taken over from an earlier manager")
@@ -191,7 +200,9 @@ class Instance:
         """Kill the process because it does harm; what follows is what follows a crash."""
         if self.running is not None:
             self.ended_for = reason
-            self.running.child.signal_kill()
+            for lease in self.leases:
+                lease.ended_for = reason
+            self.running.child.give_up()
 
     async def exit_seen(self, timeout_s: float) -> bool:
         """Whether its process is over, waiting so long for it; what follows an exit has run when it is."""
@@ -263,6 +274,7 @@ class Instance:
 
     def _released(self, lease: Lease) -> None:
         self.leases.discard(lease)
+        self.heard += lease.heard
         if (speed := self.meter.closed(lease, time.monotonic())) is not None:
             self._look_at_drafting()
             self._on_answer(speed)
@@ -282,13 +294,19 @@ class Instance:
             reason = inactive(result.speculation, totals)
             if reason is not None:
                 self.result = replace(result, speculation_reason=reason)
-                self._events.record(
-                    "degraded", reason.message, model=self.request.id, replica=self.replica, reason=reason
-                )
+                self._say("degraded", reason.message, reason=reason)
         elif told.code == INACTIVE and totals.drafted:
             drafts = told.evidence.get("asked", result.speculation)
             self.result = replace(result, speculation=drafts, speculation_reason=None)
             self._begin_measuring()
+
+    def _say(
+        self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
+    ) -> None:
+        about = {"instance": self.name, "epoch": self._epoch(), **(data or {})}
+        self._events.record(
+            kind, message, model=self.request.id, replica=self.replica, reason=reason, data=about
+        )
 
     # What readers see
 
@@ -316,6 +334,13 @@ class Instance:
             return progress
         return replace(progress, eta_s=max(0.0, self.expected_load_s - self.seconds_in_state))
 
+    def _shown_result(self) -> LaunchResult | None:
+        """That it does not answer at the moment stands beside what it does without."""
+        result = self.result
+        if result is None or self.silent is None:
+            return result
+        return replace(result, degradations=(self.silent, *result.degradations))
+
     def view(self) -> InstanceView:
         """An immutable snapshot."""
         running, now = self.running, time.monotonic()
@@ -335,7 +360,7 @@ class Instance:
             port=running.port if running and process else None,
             request=self.request,
             plan=self.plan,
-            result=self.result,
+            result=self._shown_result(),
             last_exit=self.last_exit,
             inflight=len(self.leases),
             idle_s=now - self.idle_since_s if self.serving and not self.leases else None,

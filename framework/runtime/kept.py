@@ -111,7 +111,7 @@ class Kept(EngineProcess):
         # Its last words tell why.
         self._no_more.set()
         await asyncio.wait({self._tail}, timeout=LAST_WORDS_S)
-        self.exited.set_result(code)
+        self._note_exit(code)
 
     async def _read(self) -> None:
         """Lines as they come, until no more will come and all of them are read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -39,10 +39,12 @@ TIMEOUTS_PER_LAUNCH = 3
 
 @dataclass(frozen=True)
 class Climb:
-    """What came of a launch; `running` is set exactly when the result is `ready`."""
+    """What came of a launch; `running` and `plan` are set exactly when the result is `ready`."""
 
     result: LaunchResult
     running: Running | None
+    plan: LaunchPlan | None = None
+    """As the last attempt left it."""
 
 
 @dataclass
@@ -79,7 +81,6 @@ class Ladder:
         timeout_s: Callable[[], float],
         on_spawn: Callable[[Running], None],
         on_attempt: Callable[[Attempt], None],
-        on_ready: Callable[[LaunchResult], Awaitable[None]],
         on_survivors: Callable[[tuple[int, ...]], None],
         tries: Tries | None = None,
         rung: str = "S",
@@ -93,7 +94,6 @@ class Ladder:
         self._timeout_s = timeout_s
         self._on_spawn = on_spawn
         self._on_attempt = on_attempt
-        self._on_ready = on_ready
         self._on_survivors = on_survivors
         self._tries = tries or Tries()
         self._began_s = 0.0
@@ -153,7 +153,9 @@ class Ladder:
         template = await asyncio.to_thread(self._template_file, plan)
         port = self._site.ports.reserve()
         key = secrets.token_urlsafe(KEY_BYTES) if plan.request.engine.api_key else None
-        argv = fill_line(trial.sections, port=port, template_path=template)
+        argv = fill_line(
+            trial.sections, port=port, template_path=template, slot_folder=self._site.slot_folder
+        )
         env = spawn_environment(plan.env, api_key=key, mark=self._mark)
         number = len(self._tries.attempts) + 1
         log_name = f"{self._log_stem}{LABELS.get(trial.rung, '')}-port-{port}-try{number}.log"
@@ -206,8 +208,7 @@ class Ladder:
             audio=facts.audio and has_media,
             load_s=answer.seconds,
         )
-        await self._on_ready(result)
-        return Climb(result, made.running)
+        return Climb(result, made.running, trial.plan)
 
     async def _stop(self, running: Running) -> None:
         if survivors := (await launch.stop(self._site, running)).survivors:

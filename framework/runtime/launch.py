@@ -55,6 +55,8 @@ class Site:
     run_dir: Path
     ports: PortTable
     client: EngineClient
+    slot_folder: Path
+    """For the slots that are saved of the replica."""
     trace: Trace
 
     async def clean(self) -> None:

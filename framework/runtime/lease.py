@@ -69,6 +69,12 @@ class Lease:
     """Done when the instance will not wait for this request any longer; the holder ends its request then."""
     on_release: Callable[[Lease], None] = field(repr=False)
     released: bool = False
+    listens: bool = False
+    """Whether the holder waits for the engine at this moment, and not for its client."""
+    heard: int = 0
+    """How often the engine brought it something: events of a stream, whole answers."""
+    ended_for: Reason | None = None
+    """Why the process was ended under it, where that was done on purpose."""
     timings: Mapping[str, Any] | None = field(default=None, repr=False)
     """The engine's own times of the answer (15 §6), left by the holder of one that ended as it should."""
 
@@ -86,3 +92,5 @@ class RetryVerdict:
     retry: bool
     code: Literal["connection_lost", "instance_restarting", "model_unloaded"] | None = None
     retry_after_s: float | None = None
+    reason: Reason | None = None
+    """Why there is no retry, where the client should be told."""

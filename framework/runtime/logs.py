@@ -1,4 +1,4 @@
-"""Output lines of an engine: a bounded ring to look at, a bounded file to keep (06 §8.4).
+"""Output lines of an engine: a bounded ring to look at, and a file to keep (06 §8.4).
 
 Engine output is hostile text: control characters are made visible here, once, and lines are cut, so that
 whatever shows them later only has to escape for its own medium.
@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
-from framework.runtime.private import make_private
+from framework.runtime.log_file import LogFile
 from framework.telemetry.changes import Changes
 from framework.values.plain_text import visible
 from framework.values.plan import REDACTED
@@ -26,9 +25,6 @@ READY_LINES = 2_000
 LINES_PER_S = 2_000
 # Longer lines carry no diagnosis; a megabyte on one line must not become a megabyte in every view.
 LINE_LIMIT = 4_000
-FILE_LIMIT_BYTES = 16 * 2**20
-# With the limit above: what one replica may keep on disk. The last starts explain a night.
-FILES_KEPT = 10
 # Engines print the last characters of their key behind asterisks.
 KEY_END = re.compile(r"\*{4}\S+")
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -58,8 +54,10 @@ class LogBuffer:
         self._lines: deque[LogLine] = deque(maxlen=START_LINES)
         self._next = 1
         self._changes = Changes()
-        self._file: TextIO | None = None
-        self._file_room = 0
+        self._file: LogFile | None = None
+        self._fault = ""
+        self.ready_at = 0
+        """Number of the newest line when the engine got ready the last time."""
         self.secrets: tuple[str, ...] = ()
         """Values that never appear in a line: the launch's key and the secrets of its environment."""
         self.on_lines: Callable[[Sequence[str]], None] | None = None
@@ -68,14 +66,7 @@ class LogBuffer:
     def open_file(self, path: Path) -> None:
         """Tee to a new file, readable by this user only. A failure to open it is no failure of the launch."""
         self.close_file()
-        try:
-            make_private(path.parent)
-            _remove_oldest(path.parent)
-            self._file = path.open("x", encoding="utf-8", errors="replace", buffering=1)
-            path.chmod(0o600)
-        except OSError:
-            self._file = None
-        self._file_room = FILE_LIMIT_BYTES
+        self._file = LogFile(path)
 
     def close_file(self) -> None:
         """Stop the tee."""
@@ -94,13 +85,16 @@ class LogBuffer:
             texts.append(f"... {self._dropped} lines dropped: more than {LINES_PER_S} in a second")
             self._dropped = 0
         for text in texts:
-            self._lines.append(LogLine(self._next, text))
-            self._next += 1
+            self._add(text)
         if texts:
-            self._write("\n".join(texts))
+            self._keep(texts)
             if self.on_lines is not None:
                 self.on_lines(texts)
             self._changes.mark()
+
+    def _add(self, text: str) -> None:
+        self._lines.append(LogLine(self._next, text))
+        self._next += 1
 
     def _room(self, count: int) -> int:
         """How many of `count` new lines fit into the rate; the others are counted as dropped."""
@@ -121,6 +115,7 @@ class LogBuffer:
 
     def shrink(self) -> None:
         """After readiness: keep only what is worth looking at from here on."""
+        self.ready_at = self.newest
         self._lines = deque(self._lines, maxlen=READY_LINES)
 
     def expand(self) -> None:
@@ -153,21 +148,18 @@ class LogBuffer:
                 yield line
             await self._changes.wait(seen)
 
-    def _write(self, text: str) -> None:
-        if self._file is None or self._file_room <= 0:
+    def _keep(self, texts: Sequence[str]) -> None:
+        """Write lines to the file, and say in the lines themselves when that begins to fail, and ends to."""
+        if self._file is None:
             return
-        self._file_room -= len(text.encode(errors="replace")) + 1
-        try:
-            self._file.write(text + "\n")
-        except OSError:
-            self.close_file()
-
-
-def _remove_oldest(directory: Path) -> None:
-    """Make room for one more file."""
-    files = sorted(directory.glob("*.log"), key=lambda file: file.stat().st_mtime)
-    for file in files[: max(0, len(files) - FILES_KEPT + 1)]:
-        file.unlink(missing_ok=True)
+        self._file.write("\n".join(texts))
+        fault, self._fault = self._fault, self._file.fault
+        if self._fault and self._fault != fault:
+            self._add(
+                f"... the log file cannot be written ({self._fault}): what follows is kept in memory only"
+            )
+        elif fault and not self._fault:
+            self._add("... the log file is written again")
 
 
 class LineSplitter:

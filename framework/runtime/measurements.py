@@ -37,6 +37,7 @@ NAME_LIMIT = 200
 # Sections of a command line that have no say in memory (06 §6.1).
 WITHOUT_MEMORY = frozenset(
     {"listen", "alias", "metrics", "shift", "jinja", "template", "template-kwargs", "threads", "verbosity"}
+    | {"slot-save"}
 )
 BACKEND_VARIABLES = ("CUDA_", "HIP_", "ROCR_", "HSA_", "MUSA_", "ONEAPI_", "SYCL_", "ZE_", "VK_", "MESA_")
 # What engines, their backends and the loader of libraries read; a terminal's variables are nobody's settings.

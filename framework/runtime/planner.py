@@ -26,7 +26,9 @@ from framework.models.sparse_header import headers_directory
 from framework.planning.launch import LaunchFacts, plan_launch
 from framework.planning.launch_place import place_launch, shown_launch
 from framework.planning.launch_site import UNKNOWN_DEVICES, Launch, Site
+from framework.planning.memory.shape import shape_of
 from framework.planning.pool_hardware import is_accelerated, is_host_pool
+from framework.planning.slot_saving.grant import cache_kind
 from framework.runtime.ahead import ALL_HERE, Remotes, as_downloaded, find_ahead
 from framework.runtime.fetching import fetch_files, local_files
 from framework.runtime.file_facts import FileFacts, file_facts, model_id
@@ -231,6 +233,7 @@ class FactPlanner:
             facts = replace(
                 self._launch_facts(found, binary, caps),
                 is_accelerated=is_accelerated(request, devices.devices, declared),
+                cache_kind=cache_kind(shape_of(model.header)),
                 withheld=_withheld(withheld.for_engine(binary.file), found),
             )
             launch = self._memory.launch(

@@ -75,8 +75,16 @@ class EngineProcess(ABC):
         """SIGKILL to the whole group, without waiting."""
         self._signal_group(signal.SIGKILL)
 
+    def give_up(self) -> None:
+        """SIGKILL to the whole group; what outlives it for 5 s is over for all but the ledger (07 §5.4)."""
+        self.signal_kill()
+        asyncio.get_running_loop().call_later(KILL_WAIT_S, self._note_exit, -signal.SIGKILL)
+
     async def terminate(self) -> Ended:
-        """SIGTERM, again after 2 s, SIGKILL after 5 s; then whatever is left of the group (07 §5.2)."""
+        """SIGTERM, again after 2 s, SIGKILL after 5 s; then whatever is left of the group (07 §5.2).
+
+        A stopped process would not see the first: it is told to go on.
+        """
         signals = []
         for name, wait_s in (
             ("SIGTERM", SECOND_TERMINATE_S),
@@ -84,6 +92,7 @@ class EngineProcess(ABC):
         ):
             if self._signal_group(signal.Signals[name]):
                 signals.append(name)
+                self._signal_group(signal.SIGCONT)
             if await self._wait_exit(wait_s):
                 break
         members = await asyncio.to_thread(self.group_members)
@@ -109,6 +118,11 @@ class EngineProcess(ABC):
         except PermissionError:
             return False
         return True
+
+    def _note_exit(self, code: int | None) -> None:
+        """It has ended, or is given up: whichever is seen first."""
+        if not self.exited.done():
+            self.exited.set_result(code)
 
     async def _wait_exit(self, timeout_s: float) -> bool:
         await asyncio.wait({self.exited}, timeout=timeout_s)

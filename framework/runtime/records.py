@@ -22,6 +22,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from framework.engines.redaction import redact_argv, redact_environment
+from framework.planning.slot_saving.fingerprint import Loaded
 from framework.reconcile.compare import request_digest
 from framework.runtime.private import make_private
 from framework.runtime.process_identity import program_of, start_identity
@@ -52,6 +53,8 @@ class Committed:
     result: LaunchResult
     ready_at: datetime
     restarts: int
+    loaded: Loaded | None = None
+    """What its slots belong to; None where none are saved."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +138,14 @@ class Trace:
         )
         self._write(record)
 
-    def commit(self, plan: LaunchPlan, result: LaunchResult) -> None:
+    def commit(self, plan: LaunchPlan, result: LaunchResult, loaded: Loaded | None) -> None:
         """It is ready. By now it executes what it will, be it behind a script."""
         record = read_record(self._path)
         if record is None:
             return
-        committed = Committed(without_secrets(plan), result, utc_now(), self.named.restarts)
+        if loaded is not None:
+            loaded = replace(loaded, plan=without_secrets(loaded.plan))
+        committed = Committed(without_secrets(plan), result, utc_now(), self.named.restarts, loaded)
         exe = program_of(record.pid) or record.exe
         self._write(replace(record, exe=exe, committed=committed))
 

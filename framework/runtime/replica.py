@@ -1,7 +1,7 @@
 """One replica of a model over its instances: start, replace, stop, crash, respawn (07 §2, §4, §5, §9).
 
 Commands take effect at once; their work is done by one operation at a time (runtime.operations). Only this
-class changes its instances. Called by runtime.supervisor.
+class changes its instances, and runtime.replacement for it. Called by runtime.supervisor.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from framework.runtime.instance import Instance
 from framework.runtime.launch import Running, Site
 from framework.runtime.logs import LogBuffer
 from framework.runtime.operations import Aim, Operations, Work
-from framework.runtime.past import roll_back_to
 from framework.runtime.pause import Pause
 from framework.runtime.refusals import OF_MEMORY
+from framework.runtime.replacement import Replacement
 from framework.runtime.restarts import CrashHistory
 from framework.runtime.seeker import Seeker, Unwanted
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
-from framework.runtime.starting import INTERNAL_ERROR, LOADING, Starting, ended_early
-from framework.runtime.voice import Voice, still_serving
+from framework.runtime.starting import INTERNAL_ERROR, LOADING, Starting
+from framework.runtime.voice import Voice
 from framework.values.instance import ExitInfo, InstanceView, State
 from framework.values.pool import Applicant
 from framework.values.reason import Failure
@@ -70,13 +70,16 @@ class Replica:
         self._generations = generations
         self._history = CrashHistory()
         self._watch = CrashWatch(self.log)
-        self._last_good: ModelRequest | None = None
         self._operations = Operations(lambda: f"{request().id}.{index}", changed)
         self._pause = Pause()
         self._site: Callable[[Instance], Site] = lambda instance: shop.site(instance, self.log)
-        self._voice = Voice(shop.events, request().id, index, lambda: self._operations.epoch)
-        self._ending = Ending(self._voice, self._site, shop.ledger, changed)
+        generations.epoch = lambda: self._operations.epoch
+        self._voice = Voice(shop.events, request().id, index, generations)
+        self._ending = Ending(self._voice, self._site, shop, lambda: asks(index), changed)
         self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
+        self._replacement = Replacement(
+            self, request, self._starting, self._ending, self._voice, shop.ledger, changed
+        )
 
     # Commands: synchronous, effective at once
 
@@ -188,9 +191,14 @@ class Replica:
         instance = self.current
         return instance is not None and instance.serving and same_launch(instance.request, self._request())
 
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The serving one first."""
+        return tuple(instance for instance in (self.current, self.incoming) if instance is not None)
+
     def views(self) -> tuple[InstanceView, ...]:
-        """Snapshots of both instances, the serving one first."""
-        return tuple(instance.view() for instance in (self.current, self.incoming) if instance)
+        """Snapshots of its instances."""
+        return tuple(instance.view() for instance in self.instances)
 
     # Operations: at most one at a time
 
@@ -206,9 +214,9 @@ class Replica:
             if self._call_off(old) and same_launch(old.request, self._request()):
                 return
             await self._stop(Stop("drain", "instance_replaced", cause))
-        instance = self.current = self._new(self._request(), restarts)
+        instance = self.current = self.make(self._request(), restarts=restarts)
         self._changed()
-        await self._bring_up(instance, cause)
+        await self.bring_up(instance, cause)
 
     def _call_off(self, instance: Instance) -> bool:
         """A drain that is not wanted any more ends, and its instance serves on (07 §4.9)."""
@@ -217,14 +225,14 @@ class Replica:
             self._changed()
         return instance.serving
 
-    async def _bring_up(self, instance: Instance, cause: str, *, last_try: bool = False) -> bool:
+    async def bring_up(self, instance: Instance, cause: str, *, last_try: bool = False) -> bool:
         """Plan and launch; True when ready. A failure is recorded on the instance."""
         with suppress(Unwanted):
             failure = await self._starting.get_ready(instance, cause)
-            return await self._launch(instance, failure, last_try=last_try)
+            return await self.launch(instance, failure, last_try=last_try)
         return False
 
-    async def _launch(self, instance: Instance, failure: Failure | None, *, last_try: bool) -> bool:
+    async def launch(self, instance: Instance, failure: Failure | None, *, last_try: bool) -> bool:
         """Climb the ladder, if planning did not fail; True when the instance is ready."""
         if failure is None:
             climb = await self._starting.launch(instance)
@@ -246,7 +254,7 @@ class Replica:
         instance.running = running
         instance.idle_since_s = time.monotonic()
         self.failure.reached = None
-        self._last_good = instance.request
+        self._replacement.last_good = instance.request
         self._history.started()
         self._shop.ledger.became_ready(instance)
         self._watch.started()
@@ -259,47 +267,10 @@ class Replica:
         old = self.current
         if old is None or not self._call_off(old):
             await self._start(cause)
-            return
-        if not unconditional and same_launch(old.request, self._request()):
-            old.last_error = None
-            return
-        began = time.monotonic()
-        new = self.incoming = self._new(self._request(), restarts=0)
-        self._changed()
-        try:
-            failure = await self._starting.get_ready(new, cause, frozenset({old.name}))
-            if failure is not None:
-                # 07 §4.2: a refusal costs the serving instance nothing.
-                old.last_error = still_serving(failure.reason)
-                self._voice.refused_replacement(failure)
-                return
-            await self._ending.retire(old, Stop("drain", "instance_replaced", cause))
-            self.current, self.incoming = new, None
-            # 07 §4.4: planned again, with what the old one gave back.
-            failure = await self._starting.plan(new)
-            can_roll_back = roll_back_to(self._last_good, self._request()) is not None
-            ready = await self._launch(new, failure, last_try=can_roll_back)
-        except BaseException:
-            self._shop.ledger.release(new, had_process=False)
-            ended_early(new)
-            raise
-        finally:
-            self.incoming = None
-        if ready:
-            self._voice.replaced(old.name, new.name, time.monotonic() - began)
+        elif unconditional or not same_launch(old.request, self._request()):
+            await self._replacement.run(old, cause)
         else:
-            await self._roll_back(new)
-
-    async def _roll_back(self, failed: Instance) -> None:
-        """07 §4.6: start what served before, once; the wanted request stays recorded."""
-        earlier = roll_back_to(self._last_good, self._request())
-        if earlier is None:
-            return
-        instance = self.current = self._new(earlier, restarts=0)
-        if await self._bring_up(instance, "rolling back", last_try=True):
-            reason = failed.last_error
-            instance.last_error = still_serving(reason) if reason else None
-            self._voice.rolled_back(reason)
+            old.last_error = None
 
     async def _stop(self, stop: Stop) -> None:
         instance = self.current
@@ -328,9 +299,9 @@ class Replica:
             delay_s = 0.0
             self._voice.demoted(instance, demoted)
         instance.move(State.FAILED if delay_s is None else State.BACKOFF, "the process ended by itself")
-        instance.last_error = self._voice.exited(instance.last_exit, cause)
+        instance.last_error = self._voice.exited(instance.name, instance.last_exit, cause)
         if delay_s is None:
-            instance.last_error = self._voice.crash_loop(policy, self._history.count, instance.last_error)
+            instance.last_error = self._voice.crash_loop(instance, policy, self._history.count)
             self.failure.files = files_identity(instance.request, instance.plan)
             self._begin("down", lambda: finish(self._ending.bury(instance)))
         else:
@@ -343,16 +314,19 @@ class Replica:
         await finish(self._ending.bury(instance))
         self._changed()
         await self._pause.until(instance.retry_at_s)
-        # What ended before there was a process is no restart, and is never tried for nobody.
-        is_refused, restarts = self.failure.was_refused, instance.restarts + 1
-        if is_refused and self._request().live.load == "on-demand" and not self.failure.is_asked_for:
+        if self.failure.was_refused:
+            await self._retry(instance)
+            return
+        self._voice.respawn(instance, delay_s, demoted=self._demotion.drafting(self._request()) is not None)
+        await self._start("restart", restarts=instance.restarts + 1)
+
+    async def _retry(self, instance: Instance) -> None:
+        """Another try of what ended before there was a process: no restart, and never for nobody."""
+        if self._request().live.load == "on-demand" and not self.failure.is_asked_for:
             instance.move(State.FAILED, "nobody asks for it; the next request tries again")
             self._changed()
-        elif is_refused:
-            await self._start("another try", restarts=instance.restarts)
-        else:
-            self._voice.respawn(restarts, delay_s)
-            await self._start("restart", restarts=restarts)
+            return
+        await self._start("another try", restarts=instance.restarts)
 
     def _failed(self, instance: Instance, failure: Failure, *, last_try: bool) -> None:
         """A start that came to nothing: wait and try again, or give up until something changes.
@@ -368,14 +342,15 @@ class Replica:
             instance.move(State.FAILED, failure.reason.message)
         else:
             instance.move(State.BACKOFF, f"{failure.reason.code}, next try in {delay_s:.0f} s")
-        self._voice.failed(failure, refused=self.failure.was_refused, again=again)
+        self._voice.failed(failure, instance.result, refused=self.failure.was_refused, again=again)
         if delay_s is not None:
             self._operations.afterwards(lambda: self._begin("up", lambda: self._respawn(instance, delay_s)))
         self._changed()
 
     # Small parts
 
-    def _new(self, request: ModelRequest, restarts: int) -> Instance:
+    def make(self, request: ModelRequest, *, restarts: int = 0) -> Instance:
+        """The next instance, for this request."""
         return self._generations.new(request, restarts=restarts, expected_load_s=self.load_s)
 
     def _seeker(self, instance: Instance) -> Seeker:

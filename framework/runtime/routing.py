@@ -11,13 +11,14 @@ def best_replica(ready: Sequence[Instance], last: int | None, *, spares_drafting
     """The one with the fewest open leases, then the one this key used `last` (its cache is warm), then the
     first. REQUIRES: `ready` is not empty.
 
-    `spares_drafting`: drafting does not pay, so one that drafts nothing goes first while it has a free slot;
-    the others get quiet and can be restarted.
+    One that leaves health checks without an answer comes last. `spares_drafting`: drafting does not pay, so
+    one that drafts nothing goes first while it has a free slot; the others get quiet and can be restarted.
     """
 
-    def rank(instance: Instance) -> tuple[bool, int, bool, int]:
+    def rank(instance: Instance) -> tuple[bool, bool, int, bool, int]:
         is_spared = spares_drafting and (instance.is_drafting or _is_full(instance))
-        return is_spared, len(instance.leases), instance.replica != last, instance.replica
+        is_silent = instance.silent is not None
+        return is_silent, is_spared, len(instance.leases), instance.replica != last, instance.replica
 
     return min(ready, key=rank)
 

@@ -26,6 +26,8 @@ from framework.runtime.planner import Prepared
 from framework.runtime.planning import Planning
 from framework.runtime.ports import PortTable
 from framework.runtime.records import FOLDER, Named, Trace
+from framework.runtime.silence import DEFAULT_HEALTH, HealthLimits
+from framework.runtime.slot_files import slot_folder
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
 from framework.values.instance import LoadProgress
@@ -37,6 +39,14 @@ from framework.values.request import ModelRequest
 
 # Networks come back within minutes; later, a question an hour bothers nobody.
 DRAFTER_PAUSES_S = (60.0, 240.0, 600.0, 3600.0)
+
+
+LOGS = "logs"
+
+
+def logs_of(model: str, replica: int) -> str:
+    """Name of the folder with the logs of a replica."""
+    return f"{file_name(model)}.{replica}"
 
 
 class Planner(Planning, Protocol):
@@ -141,6 +151,8 @@ class Shop:
     """The devices as last listed, in their pools; starts nothing."""
     watch_limits: WatchLimits = DEFAULT_LIMITS
     """When drafting counts as a loss, for the yield watches of all models."""
+    health: HealthLimits = DEFAULT_HEALTH
+    """When an engine counts as hung."""
     drafter_pauses_s: tuple[float, ...] = DRAFTER_PAUSES_S
     """Before each new look for a drafter that could not be had; the last one again and again."""
     ledger: Ledger = field(default_factory=Ledger)
@@ -153,13 +165,13 @@ class Shop:
 
     def site(self, instance: Instance, log: LogBuffer) -> Site:
         """Where launches of an instance happen; `log` takes the output of its replica."""
-        replica = f"{file_name(instance.request.id)}.{instance.replica}"
         return Site(
             log,
-            self.state_dir / "logs" / replica,
+            self.state_dir / LOGS / logs_of(instance.request.id, instance.replica),
             self.state_dir / "run" / instance.file_name,
             self.ports,
             self.client,
+            slot_folder(self.state_dir, instance.request.id, instance.replica),
             self.trace(instance.named),
         )
 

@@ -18,7 +18,7 @@ from framework.values.spec_yield import PLAIN, Drafting
 
 WITHOUT_SPEED = frozenset(
     {"listen", "alias", "metrics", "shift", "context", "fit-ctx", "fit-target", "jinja", "template"}
-    | {"template-kwargs", "projector", "verbosity", "spec", "prompt-cache"}
+    | {"template-kwargs", "projector", "verbosity", "spec", "prompt-cache", "slot-save"}
 )
 SPECULATION, USER = "spec", "user"
 SPECULATION_VARIABLES = ("LLAMA_ARG_SPEC", "LLAMA_ARG_DRAFT")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from framework.runtime import launch, slot_restoring
 from framework.runtime.fetching import hub_sources
 from framework.runtime.instance import Instance
 from framework.runtime.ladder import Climb, Ladder, Tries
@@ -24,7 +25,7 @@ from framework.runtime.smaller import PLANS_PER_START, planned_smaller, smaller_
 from framework.runtime.voice import Voice
 from framework.telemetry.events import utc_now
 from framework.values.instance import LoadProgress, State
-from framework.values.plan import LaunchResult
+from framework.values.plan import LaunchPlan, LaunchResult
 from framework.values.reason import Failure, Reason, Refused
 
 log = logging.getLogger(__name__)
@@ -210,34 +211,56 @@ class Starting:
     async def _climb(self, instance: Instance, tries: Tries, rung: str) -> Climb:
         if instance.plan is None:
             raise RuntimeError(f"{instance.name} has no plan")
-        plan, site = instance.plan, self._site(instance)
+        site = self._site(instance)
         try:
             await asyncio.to_thread(make_private, site.run_dir)
         except OSError as error:
             return Climb(LaunchResult("failed", failure=_no_run_dir(site.run_dir, error)), None)
+        instance.plan, no_folder = await slot_restoring.with_folder(site, instance.plan)
+        if no_folder is not None:
+            self._explain(instance, no_folder)
 
         def spawned(running: Running) -> None:
             instance.running = running
             self._changed()
 
         ladder = Ladder(
-            plan,
+            instance.plan,
             site,
             log_stem=f"llama-{utc_now():%Y%m%dT%H%M%S}",
             mark=f"{self._shop.state_id}:{instance.name}",
             timeout_s=lambda: instance.request.live.load_timeout_s,
             on_spawn=spawned,
             on_attempt=self._voice.attempted,
-            on_ready=lambda result: asyncio.to_thread(site.trace.commit, plan, result),
             on_survivors=lambda pids: self._outlived(instance, pids),
             tries=tries,
             rung=rung,
         )
-        return await ladder.climb()
+        climb = await ladder.climb()
+        if climb.running is not None and climb.plan is not None:
+            await self._complete(instance, climb.running, climb.plan, climb.result)
+        return climb
+
+    async def _complete(
+        self, instance: Instance, running: Running, plan: LaunchPlan, result: LaunchResult
+    ) -> None:
+        """Give it the slots that were saved, before it gets requests (07 §11.9), and note what it turned out
+        to be (§6.2); cancelled, end it. `plan` is as the last attempt left it."""
+        site = self._site(instance)
+        try:
+            timeout_s = instance.request.live.slot_save_timeout_s
+            instance.loaded = await slot_restoring.restore(
+                site, running, plan, result, self._voice, timeout_s=timeout_s
+            )
+            await asyncio.to_thread(site.trace.commit, instance.plan or plan, result, instance.loaded)
+        except BaseException:
+            if survivors := (await launch.stop(site, running)).survivors:
+                self._outlived(instance, survivors)
+            raise
 
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._shop.ledger.outlived(instance, pids)
-        self._voice.unkillable(pids)
+        self._voice.unkillable(instance.name, pids)
 
 
 def _given_up(climb: Climb, failure: Failure) -> Climb:

@@ -57,7 +57,7 @@ class Supervisor:
         before = self.request
         self._take(request)
         for replica in self.replicas:
-            for instance in _instances(replica):
+            for instance in replica.instances:
                 if same_launch(instance.request, before):
                     instance.update_pool(request.pool, request.devices)
 
@@ -69,7 +69,7 @@ class Supervisor:
             for replica in self.replicas:
                 replica.failure.files = None
         for replica in self.replicas:
-            for instance in _instances(replica):
+            for instance in replica.instances:
                 instance.update_live(request.live)
             replica.reconsider()
         self._fit_replicas()
@@ -105,8 +105,9 @@ class Supervisor:
             self._rolling.cancel()
         self.stopped_by_command = by_command or self.stopped_by_command
         code: RevokeCode = "shutting_down" if self._shop.shutting_down else "model_unloaded"
+        stop = Stop(mode, code, cause, keeps_slots=not self.removed, leaves=self._shop.leaves)
         for replica in self.replicas:
-            replica.stop(Stop(mode, code, cause, leaves=self._shop.leaves))
+            replica.stop(stop)
         self._wake()
 
     def remove(self) -> None:
@@ -182,7 +183,9 @@ class Supervisor:
         if instance is not None and instance.serving and not await has_ended(instance, lease.base_url):
             return RetryVerdict(instance.serving)
         replica = self.replicas[lease.replica] if lease.replica < len(self.replicas) else None
-        return after_exit(replica.current if replica else None, serving=bool(self._serving()))
+        current, serving = replica.current if replica else None, bool(self._serving())
+        cause = lease.ended_for or (instance.demoted if instance is not None else None)
+        return after_exit(current, serving=serving, cause=cause)
 
     def _lease(self, key: str | None) -> Lease | None:
         ready = self._serving()
@@ -336,7 +339,7 @@ class Supervisor:
                 replica.start("more replicas")
         for replica in self.replicas[wanted:]:
             if replica.coming:
-                replica.stop(Stop("drain", "model_unloaded", "fewer replicas"))
+                replica.stop(Stop("drain", "model_unloaded", "fewer replicas", keeps_slots=False))
 
     def _wake(self) -> None:
         """Something changed: everybody who waits looks again; superfluous replicas that are gone go."""
@@ -356,7 +359,7 @@ class Supervisor:
 
     def _find(self, lease: Lease) -> Instance | None:
         for replica in self.replicas:
-            for instance in _instances(replica):
+            for instance in replica.instances:
                 if instance.name == lease.instance:
                     return instance
         return None
@@ -389,10 +392,6 @@ class Supervisor:
             stopped_by_command=self.stopped_by_command,
             spec_yield=self.watch.seen(self.verdict()),
         )
-
-
-def _instances(replica: Replica) -> list[Instance]:
-    return [instance for instance in (replica.current, replica.incoming) if instance is not None]
 
 
 def _is_gone(replica: Replica) -> bool:

@@ -5,7 +5,7 @@ Called by runtime.replica and runtime.ending. Decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,37 +13,40 @@ from framework.models.hub.facts import ResolvedSource, hub_text, source_text
 from framework.runtime.adoption import LeftBehind
 from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.runtime.failures import describe_exit
+from framework.runtime.generations import Generations
 from framework.runtime.instance import Instance
 from framework.telemetry.events import EventLog
 from framework.values.instance import ExitInfo, LoadProgress
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult
 from framework.values.reason import Failure, Reason
 from framework.values.request import ModelSource, RestartPolicy
+from framework.values.units_text import counted, duration, size
 
 GB = 1e9
 
 
 class Voice:
-    """The events of one replica. `epoch` tells which command they belong to."""
+    """The events of one replica. `instances` tells which one is meant where nothing else is said, and which
+    command it belongs to."""
 
-    def __init__(self, events: EventLog, model: str, replica: int, epoch: Callable[[], int]) -> None:
+    def __init__(self, events: EventLog, model: str, replica: int, instances: Generations) -> None:
         self._events = events
         self._model = model
         self._replica = replica
-        self._epoch = epoch
+        self._instances = instances
         self._last_failure: Reason | None = None
 
     def say(
         self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
     ) -> None:
-        """Record an event of this replica."""
+        """Record an event of this replica; of its newest instance, unless the data name another."""
         self._events.record(
             kind,
             message,
             model=self._model,
             replica=self._replica,
             reason=reason,
-            data={"epoch": self._epoch(), **(data or {})},
+            data={"instance": self._instances.newest, "epoch": self._instances.epoch(), **(data or {})},
         )
 
     def fetching(self, sources: Sequence[ModelSource], progress: LoadProgress) -> None:
@@ -54,6 +57,7 @@ class Voice:
             "loaded_bytes": progress.loaded_bytes,
             "total_bytes": progress.total_bytes,
             "from_cache": False,
+            "error": None,
         }
         text = " and ".join(map(source_text, sources))
         self.say("download", f"fetching {text}, {missing:.1f} GB are missing", data=data)
@@ -67,6 +71,7 @@ class Voice:
             "seconds": round(source.elapsed_s, 1),
             "revision": source.revision,
             "from_cache": False,
+            "error": None,
         }
         amount = f"{source.fetched_bytes / GB:.1f} GB in {source.elapsed_s:.0f} s"
         self.say("download", f"fetched {hub_text(source)}, {amount}", data=data)
@@ -75,15 +80,20 @@ class Voice:
         """A plan was made, with everything that was not granted as asked."""
         tokens = plan.fit.context or plan.context
         data = {
+            "devices": list(plan.placement.devices),
+            "needs_bytes": dict(plan.placement.counted_bytes),
             "context": tokens,
             "slots": plan.slots,
+            "cache_types": list(plan.cache_types),
+            "split": plan.placement.split,
             "speculation": plan.spec.resolved,
+            "speculation_asked": plan.spec.requested,
+            "notes": [reason.code for reason in (*_fallback(plan), *plan.spec.notes, *plan.reasons)],
             "fingerprint": plan.fingerprint,
         }
         context = f"{tokens} tokens of context" if tokens else "as much context as fits"
         self.say("planned", f"{context}, {plan.slots} slots, speculation {plan.spec.resolved}", data=data)
-        fallback = (plan.spec.reason,) if plan.spec.reason else ()
-        for reason in (*plan.reasons, *fallback, *plan.spec.notes):
+        for reason in (*plan.reasons, *_fallback(plan), *plan.spec.notes):
             if reason.severity != "info":
                 self.say("planned", reason.message, reason=reason)
 
@@ -114,6 +124,7 @@ class Voice:
             "context": result.context,
             "slots": result.slots,
             "speculation": result.speculation,
+            "offload": result.offload,
         }
         self.say("ready", f"ready after {result.load_s or 0:.1f} s on port {port}", data=data)
 
@@ -131,19 +142,25 @@ class Voice:
         """The replacement was refused before the serving instance was touched."""
         self.say("replacement_failed", failure.reason.message, reason=failure.reason)
 
-    def failed(self, failure: Failure, *, refused: bool, again: bool = False) -> None:
-        """A start failed, with (`start_failed`) or without (`refused`) a process.
+    def failed(
+        self, failure: Failure, result: LaunchResult | None, *, refused: bool, again: bool = False
+    ) -> None:
+        """A start failed, with (`start_failed`) or without (`refused`) a process; `result` has its attempts.
 
         A refusal that is the same `again` is not told twice: that it was tried is told by the state.
         """
         known, self._last_failure = self._last_failure, failure.reason
         if refused and again and known == failure.reason:
             return
-        data = {"class": failure.reason.code, "detail": failure.detail}
+        data: dict[str, Any] = {"class": failure.reason.code, "detail": failure.detail}
+        if not refused:
+            last = result.attempts[-1] if result is not None and result.attempts else None
+            data["exit_code"] = last.exit_code if last is not None else None
+            data["log"] = str(last.log) if last is not None else None
         kind = "refused" if refused else "start_failed"
         self.say(kind, failure.reason.message, reason=failure.reason, data=data)
 
-    def exited(self, exit_info: ExitInfo, cause: Reason | None = None) -> Reason:
+    def exited(self, instance: str, exit_info: ExitInfo, cause: Reason | None = None) -> Reason:
         """The process ended by itself while it served; the reason to show: the `cause` where one is known."""
         reason = cause or Reason(
             "child_exited",
@@ -153,7 +170,14 @@ class Voice:
             "warning",
             {"exit_code": exit_info.code, "hard": exit_info.hard},
         )
-        self.say("exited", reason.message, reason=reason, data={"seconds_ready": exit_info.seconds_ready})
+        data = {
+            "instance": instance,
+            "exit_code": exit_info.code,
+            "hard": exit_info.hard,
+            "planned": exit_info.planned,
+            "seconds_ready": round(exit_info.seconds_ready, 3),
+        }
+        self.say("exited", reason.message, reason=reason, data=data)
         return reason
 
     def demoted(self, instance: Instance, reason: Reason) -> None:
@@ -161,36 +185,69 @@ class Voice:
         was = instance.result.speculation if instance.result is not None else None
         self.say("demoted", reason.message, reason=reason, data={"instance": instance.name, "from": was})
 
-    def crash_loop(self, policy: RestartPolicy, count: int, last: Reason) -> Reason:
-        """Too many crashes; the reason to show."""
+    def crash_loop(self, instance: Instance, policy: RestartPolicy, count: int) -> Reason:
+        """Too many crashes, the last of which the instance shows; the reason to show in its place."""
+        last = f" {instance.last_error.message}" if instance.last_error is not None else ""
         reason = Reason(
             "crash_loop",
-            f"The engine crashed {count} times in {policy.window_s:.0f} s and is not started again."
-            f" {last.message}",
+            f"The engine crashed {count} times in {policy.window_s:.0f} s and is not started again.{last}",
             "Look at `paddock logs`, change the model's settings or the engine, then `paddock reload`.",
             "error",
             {"count": count, "window_s": policy.window_s},
         )
-        self.say("crash_loop", reason.message, reason=reason)
+        data = {"instance": instance.name, "count": count, "window_s": policy.window_s}
+        self.say("crash_loop", reason.message, reason=reason, data=data)
         return reason
 
-    def respawn(self, restarts: int, delay_s: float) -> None:
-        """The process of an instance crashed, or did not get ready: another one is started."""
-        self.say("respawn", f"restart {restarts}", data={"n": restarts, "delay": delay_s})
+    def respawn(self, instance: Instance, delay_s: float, *, demoted: bool) -> None:
+        """The process of an instance crashed, or did not get ready: another one is started, `demoted` without
+        speculation."""
+        number = instance.restarts + 1
+        data = {"instance": instance.name, "n": number, "delay": delay_s, "demoted": demoted}
+        self.say("respawn", f"restart {number}", data=data)
 
-    def drained(self, inflight: int, waited_s: float, cancelled: int) -> None:
+    def drained(self, instance: str, inflight: int, waited_s: float, cancelled: int) -> None:
         """Requests were waited for, and some perhaps cut off."""
-        data = {"inflight": inflight, "waited": round(waited_s, 3), "cancelled": cancelled}
+        data = {
+            "instance": instance,
+            "inflight": inflight,
+            "waited": round(waited_s, 3),
+            "cancelled": cancelled,
+        }
         text = f"{inflight} requests finished in {waited_s:.1f} s"
         if cancelled:
             text = f"{cancelled} of {inflight} requests cut off after {waited_s:.1f} s"
         self.say("drain", text, data=data)
 
+    def slots_saved(self, count: int, tokens: int, size_bytes: int, seconds: float) -> None:
+        """What slots held was saved for the next instance."""
+        data = {"count": count, "tokens": tokens, "bytes": size_bytes, "seconds": round(seconds, 3)}
+        text = f"{counted(count, 'slot')} with {counted(tokens, 'token')}, {size(size_bytes)}"
+        self.say("slots_saved", f"saved {text} in {duration(seconds)}", data=data)
+
+    def slots_restored(self, count: int, of: int, tokens: int, size_bytes: int, seconds: float) -> None:
+        """An instance was given what the one before it had in its slots."""
+        data = {"count": count, "of": of, "tokens": tokens, "bytes": size_bytes, "seconds": round(seconds, 3)}
+        some = f"{count} of {counted(of, 'slot')}" if count < of else counted(count, "slot")
+        text = f"{some} with {counted(tokens, 'token')}, {size(size_bytes)}"
+        self.say("slots_restored", f"restored {text} in {duration(seconds)}", data=data)
+
+    def slots_discarded(self, count: int, size_bytes: int, reason: Reason) -> None:
+        """What slots held is not carried over."""
+        data = {"count": count, "bytes": size_bytes, "why": reason.message}
+        self.say("slots_discarded", reason.message, reason=reason, data=data)
+
     def stopped(
-        self, cause: str, mode: str, code: int | None, seconds: float, signals: tuple[str, ...]
+        self, instance: str, cause: str, mode: str, code: int | None, seconds: float, signals: tuple[str, ...]
     ) -> None:
         """A process was ended on purpose."""
-        data = {"mode": mode, "seconds": round(seconds, 3), "signals": list(signals)}
+        data = {
+            "instance": instance,
+            "mode": mode,
+            "seconds": round(seconds, 3),
+            "signals": list(signals),
+            "exit_code": code,
+        }
         self.say("stopped", f"{cause}; {describe_exit(code)}", data=data)
 
     def left(self, instance: str, pid: int) -> None:
@@ -205,7 +262,7 @@ class Voice:
         data = {"instance": instance, "pid": pid, "port": port, "digest_equal": left.is_as_asked}
         self.say("adopted", f"took over {instance}, process {pid}, on port {port}{told}", data=data)
 
-    def unkillable(self, pids: tuple[int, ...]) -> None:
+    def unkillable(self, instance: str, pids: tuple[int, ...]) -> None:
         """Processes outlived SIGKILL (07 §5.4)."""
         reason = Reason(
             "unkillable",
@@ -214,7 +271,13 @@ class Voice:
             "error",
             {"pids": list(pids)},
         )
-        self.say("unkillable", reason.message, reason=reason)
+        data = {"instance": instance, "pids": list(pids)}
+        self.say("unkillable", reason.message, reason=reason, data=data)
+
+
+def _fallback(plan: LaunchPlan) -> tuple[Reason, ...]:
+    """Why speculation is not what was asked, where it is not."""
+    return (plan.spec.reason,) if plan.spec.reason else ()
 
 
 def still_serving(reason: Reason) -> Reason:

@@ -1,1 +1,1 @@
-"""What happened and what is measured: event log, change signal. A sink: it calls nobody."""
+"""What happened and is measured: event log, request log, their store, change signal. A sink: calls nobody."""

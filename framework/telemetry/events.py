@@ -1,7 +1,8 @@
 """The event log: every decision, start, failure and command, newest last (07 §14, 13 §6).
 
 Called by reconcile, runtime, app; read by the API, the dashboard and the commands. It keeps the last
-events of each model in memory and hands new ones to subscribers; it decides nothing.
+events of each model in memory, hands new ones to subscribers and to the store, and asks the store for what is
+not in memory any more. It decides nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import merge
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from framework.telemetry.changes import Changes
 from framework.values.event import Event
@@ -33,8 +35,39 @@ WARNINGS = frozenset(
 # On a terminal these drown what a person looks for; pages and `paddock events` show them all.
 DETAILS = frozenset({"state", "attempt", "planned"})
 PLANNED = "planned"
+STORAGE = "storage"
+# Trouble and its end have one kind; the first has a reason.
+OF_BOTH_KINDS = frozenset({"health", STORAGE})
 # A model is planned again at every start, and waits longer than a log should repeat itself.
 REMEMBERED_WARNINGS = 64
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What earlier lives of the manager left: the newest events in the order of their ids, and the id that
+    the next one gets. Every stored event with an id above `complete_above` is among them."""
+
+    events: tuple[Event, ...] = ()
+    next_id: int = 1
+    complete_above: int = 0
+    ended: Literal["in order", "killed"] | None = None
+    """How the life before ended; None where there was none, or nothing is known of it."""
+
+
+class EventStore(Protocol):
+    """Where events outlive the manager. Implemented by telemetry.store."""
+
+    @property
+    def trouble(self) -> Reason | None:
+        """Why nothing can be written now; None while all is well."""
+
+    def keep_event(self, event: Event) -> None:
+        """Write it soon. Never waits, never fails."""
+
+    def find_events(
+        self, *, model: str | None, kind: str | None, since: int, before: int | None, limit: int
+    ) -> list[Event]:
+        """As `EventLog.recent`, of what was written. Blocking; never fails."""
 
 
 def utc_now() -> datetime:
@@ -45,11 +78,24 @@ def utc_now() -> datetime:
 class EventLog:
     """Events in memory, bounded per model. All methods are called on one event loop."""
 
-    def __init__(self, changes: Changes, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        changes: Changes,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        store: EventStore | None = None,
+        earlier: Earlier = Earlier(),
+    ) -> None:
         self._changes = changes
         self._now = now
-        self._next_id = 1
+        self._store = store
+        self._reading = asyncio.Lock()
+        self._next_id = earlier.next_id
+        self._complete_above = earlier.complete_above
+        self._dropped: dict[str | None, int] = {}
         self._by_model: dict[str | None, deque[Event]] = {}
+        for event in earlier.events:
+            self._remember(event)
         self._subscribers: set[asyncio.Queue[Event | None]] = set()
         self._warned: dict[str | None, deque[str]] = {}
 
@@ -66,7 +112,9 @@ class EventLog:
         """Add an event, log it and hand it to subscribers. `message` must be redacted already."""
         event = Event(self._next_id, self._now(), kind, message, model, replica, reason, dict(data or {}))
         self._next_id += 1
-        self._by_model.setdefault(model, deque(maxlen=EVENTS_PER_MODEL)).append(event)
+        self._remember(event)
+        if self._store is not None:
+            self._store.keep_event(event)
         code = f" [{reason.code}]" if reason is not None else ""
         log.log(self._level(event), "%s%s: %s%s", f"{model}: " if model else "", kind, message, code)
         for queue in tuple(self._subscribers):
@@ -100,6 +148,49 @@ class EventLog:
                 found.append(event)
         return found[::-1]
 
+    async def recall(
+        self,
+        *,
+        model: str | None = None,
+        kind: str | None = None,
+        since: int = 0,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Event]:
+        """As `recent`, over all events that the store holds; asks it only where memory cannot know."""
+        found = self.recent(model=model, kind=kind, since=since, before=before, limit=limit)
+        floor = self._floor(model)
+        if self._store is None or since >= floor or (len(found) >= limit and found[0].id > floor):
+            return found
+        # One at a time: a slow disk must not take all threads that others need.
+        async with self._reading:
+            stored = await asyncio.to_thread(
+                self._store.find_events, model=model, kind=kind, since=since, before=before, limit=limit
+            )
+        return newest(limit, stored, found)
+
+    @property
+    def storage_fault(self) -> Reason | None:
+        """Why events are only in memory now; None while they are stored, or are not meant to be."""
+        return self._store.trouble if self._store is not None else None
+
+    @property
+    def newest_id(self) -> int:
+        """The highest id given so far, in this life or an earlier one; 0 before the first."""
+        return self._next_id - 1
+
+    def _remember(self, event: Event) -> None:
+        events = self._by_model.setdefault(event.model, deque(maxlen=EVENTS_PER_MODEL))
+        if len(events) == EVENTS_PER_MODEL:
+            self._dropped[event.model] = events[0].id
+        events.append(event)
+
+    def _floor(self, model: str | None) -> int:
+        """Every event of a model, or of all, with an id above this one is in memory."""
+        if model is not None:
+            return max(self._complete_above, self._dropped.get(model, 0))
+        return max(self._complete_above, *self._dropped.values(), 0)
+
     def _level(self, event: Event) -> int:
         """What a plan does not grant is logged the first time that it is said of the model."""
         is_granted = event.reason is None or event.reason.severity == "info"
@@ -128,10 +219,16 @@ class EventLog:
             self._subscribers.discard(queue)
 
 
+def newest(limit: int, *sources: Sequence[Event]) -> list[Event]:
+    """The newest `limit` events of several lists, oldest first; one that is in several counts once."""
+    by_id = {event.id: event for events in sources for event in events}
+    return [by_id[number] for number in sorted(by_id)[-limit:]]
+
+
 def _level(event: Event) -> int:
     if event.reason is not None and event.reason.severity == "error":
         return logging.ERROR
-    if event.kind in WARNINGS:
+    if event.kind in WARNINGS or (event.kind in OF_BOTH_KINDS and event.reason is not None):
         return logging.WARNING
     return logging.DEBUG if event.kind in DETAILS else logging.INFO
 

@@ -12,7 +12,7 @@ from framework.values.reason import Reason
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened. `id` grows by one per event for the life of the manager."""
+    """Something that happened. `id` grows with every event, over all lives of the manager."""
 
     id: int
     at: datetime

@@ -9,6 +9,7 @@ from typing import Literal
 
 from framework.values.engine import EngineRef
 from framework.values.request import ModelRequest, PoolLimits, SpecPolicy
+from framework.values.request_record import RequestLogMode
 
 DashboardRole = Literal["none", "view", "operate"]
 MIB = 2**20
@@ -36,6 +37,7 @@ class ServerSettings:
     max_body_bytes: int = 64 * MIB
     start_concurrency: int = 2
     shutdown_s: float = 30.0
+    request_log: RequestLogMode = "metadata"
     on_exit: Literal["stop", "keep"] = "stop"
     """Whether processes that are started from now on end with the manager."""
 

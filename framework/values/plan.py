@@ -184,6 +184,8 @@ class LaunchPlan:
     reasons: tuple[Reason, ...] = ()
     context_train: int = 0
     """Tokens the model was trained for, 0 if unknown; an automatic context is at most this."""
+    shards: tuple[Path, ...] = ()
+    """The model's files besides `main_gguf`."""
     template: str | None = None
     """Chat template text that is written to a file of the run directory before the spawn."""
     projector: Path | None = None
@@ -193,7 +195,7 @@ class LaunchPlan:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The command line with `{port}` and, for a template, `{template}` still open."""
+        """The command line with `{port}` and, where they are used, `{slots}` and `{template}` still open."""
         return tuple(token for section in self.sections for token in section.tokens)
 
 

@@ -113,6 +113,10 @@ class LiveSettings:
     sampling_defaults: Literal["paddock", "server"] = setting("request.sampling_defaults", "live", "paddock")
     restart: RestartPolicy = setting("restart", "live", RestartPolicy())
     rollback: bool = setting("rollback", "live", True)
+    slot_save_max_bytes: int = setting("slot_state.max", "live", 10 * GIB)
+    """Disk space for the saved prompt caches of one replica; 0 saves none."""
+    slot_save_timeout_s: float = setting("slot_state.timeout", "live", 30.0)
+    """For saving or restoring one slot."""
     yield_watch: YieldWatch = setting("speculation.yield_watch", "live", "switch-off")
     """What happens when drafting is measured to be slower than plain decoding (05 §11.7)."""
 
@@ -151,6 +155,8 @@ class ModelRequest:
     reasoning: str = setting("reasoning", "restart", "auto")
     extra_args: tuple[str, ...] = setting("engine_args", "restart", ())
     env: Mapping[str, str] = setting("environment", "restart", factory=dict)
+    slot_save: bool = setting("slot_state", "restart", True)
+    """Whether prompt caches are carried over restarts (07 §11)."""
     live: LiveSettings = LiveSettings()
 
 

@@ -26,10 +26,12 @@ from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
+from framework.proxy.inflight import InFlight
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.request_log import RequestLog
 from framework.values.action import FieldChange, ModelAction, StopMode
 from framework.values.engine import EngineRef
 from framework.values.event import Event
@@ -164,6 +166,8 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         fleet=fleet,
         events=events,
         changes=changes,
+        requests=InFlight(),
+        request_log=RequestLog(),
         token=TOKEN,
         sessions=Sessions(),
         check=check,

@@ -18,10 +18,12 @@ from framework.dashboard.routes import dashboard_routes
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
+from framework.proxy.inflight import InFlight
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
-from framework.telemetry.events import EventLog
+from framework.telemetry.events import Earlier, EventLog
+from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
 from framework.values.device import Device
 from framework.values.event import Event
@@ -30,6 +32,7 @@ from framework.values.manifest import AccessKey, Listener, Manifest
 from framework.values.pool import PoolView
 from framework.values.request import ModelSource
 from tests.dashboard.samples import GIB, NOW
+from tests.telemetry.samples import Life
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATES = ROOT / "templates"
@@ -126,13 +129,19 @@ def make_system(
     devices: tuple[Device, ...] = DEVICES,
     started_at: datetime = NOW,
     folder: Path = Path("/etc/paddock"),
+    kept: Life | None = None,
 ) -> FakeSystem:
-    """A system that declares `models`, its manifest in `folder`.
+    """A system that declares `models`, its manifest in `folder`; its events go on from those `kept`.
 
     REQUIRES: called on the event loop that serves it.
     """
     changes = Changes()
-    events = EventLog(changes, now=lambda: NOW)
+    events = EventLog(
+        changes,
+        now=lambda: NOW,
+        store=kept.store if kept is not None else None,
+        earlier=kept.earlier if kept is not None else Earlier(),
+    )
     fleet = FakeFleet(events, changes)
     fleet.put(*models)
     declared = {view.request.id: view.request for view in models}
@@ -154,6 +163,8 @@ def make_system(
         fleet=fleet,
         events=events,
         changes=changes,
+        requests=InFlight(),
+        request_log=RequestLog(),
         token=TOKEN,
         sessions=Sessions(),
         check=_check,

@@ -57,7 +57,7 @@ async def listening(
     """The stream of a page that was rendered just now, unless `have` says otherwise."""
     desk = make_desk(system.services, TEMPLATES, STATIC)
     request = request_of(system, desk, query, have)
-    stream = updates(desk, request, source_of(desk, request), pace)
+    stream = updates(desk, request, await source_of(desk, request), pace)
     assert (await anext(stream)).startswith("retry: ")
     try:
         yield Stream(stream)

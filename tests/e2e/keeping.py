@@ -48,6 +48,12 @@ def wait_committed(paddock: RunningPaddock, name: str = "a.0@1") -> None:
     paddock.wait(lambda: record_of(paddock, name)["committed"], 20, "the record to be complete")
 
 
+def events_of_this_life(paddock: RunningPaddock, kind: str) -> list[dict[str, Any]]:
+    """What was told since the last start of `paddock up`."""
+    begun = paddock.events(kind="manager")[-1]["id"]
+    return [event for event in paddock.events(kind=kind) if event["id"] > begun]
+
+
 @contextmanager
 def stranger(*command: str, **environment: str) -> Iterator[int]:
     """A process that somebody started and left: its parent is gone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -11,7 +12,15 @@ import pytest
 
 from tests.conftest import MakeFake, StartPaddock
 from tests.e2e.clients import CHAT, Stream, chat, engine_table, model_table
-from tests.e2e.keeping import KEEP, STOP, is_alive, record_of, record_path, wait_committed
+from tests.e2e.keeping import (
+    KEEP,
+    STOP,
+    events_of_this_life,
+    is_alive,
+    record_of,
+    record_path,
+    wait_committed,
+)
 from tests.support.fakes import FakeEngine
 from tests.support.paddock import RunningPaddock
 
@@ -32,7 +41,7 @@ def test_a_killed_manager_leaves_its_engines_to_the_next_one(paddock_up: StartPa
         assert {key: entry[key] for key in told} == {key: before[name][key] for key in told}
     assert [event["data"]["digest_equal"] for event in paddock.events(kind="adopted")] == [True, True]
     assert paddock.events(kind="orphan") == []
-    assert paddock.events(kind="ready") == []
+    assert events_of_this_life(paddock, "ready") == []
     lines = paddock.api("GET", "/models/a/logs").text
     assert "listening on" in lines
     assert record_of(paddock)["key"] not in lines
@@ -90,6 +99,10 @@ def test_ctrl_c_tells_open_streams_and_leaves_the_engine(
     paddock.restart()
     assert paddock.pids()["a"] == [pid]
     assert len(engine.starts()) == 1
+    # The engine holds nothing that the next manager needs: the events of before are there and go on.
+    assert [event["data"]["pid"] for event in paddock.events(kind="kept")] == [pid]
+    assert [event["data"]["pid"] for event in events_of_this_life(paddock, "adopted")] == [pid]
+    assert paddock.events(kind="storage") == []
 
 
 def test_a_live_change_of_on_exit_says_what_each_process_will_really_do(
@@ -112,6 +125,82 @@ def test_a_live_change_of_on_exit_says_what_each_process_will_really_do(
     paddock.wait(lambda: codes() == ["outlives_a_crash"], 20, "the difference to be told")
     assert paddock.stop() == 0
     assert not is_alive(second)
+
+
+def test_a_second_signal_leaves_what_serves_and_ends_what_loads(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    serving, loading = fake_engine(), fake_engine(load_s=-1.0, ignore_sigterm=True)
+    slow = engine_table(loading).replace("default", "slow")
+    text = engine_table(serving) + slow + model_table("a", tiny_gguf)
+    paddock = paddock_up(text + model_table("b", tiny_gguf, engine="slow"), server=KEEP)
+    paddock.wait_state("a", "ready")
+    wait_committed(paddock)
+    paddock.wait(loading.starts, 20, "the other one to start")
+    end_twice(paddock)
+    assert is_alive(serving.starts()[0]["pid"])
+    paddock.wait(lambda: not is_alive(loading.starts()[0]["pid"]), 20, "the other one to be gone")
+    paddock.restart()
+    assert len(serving.starts()) == 1
+    assert [event["model"] for event in events_of_this_life(paddock, "adopted")] == ["a"]
+
+
+def test_a_second_signal_takes_along_what_was_to_be_kept_before_on_exit_was_changed(
+    paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    engine = fake_engine(ignore_sigterm=True)
+    paddock = paddock_up(engine_table(engine) + model_table("a", tiny_gguf), server=KEEP)
+    paddock.wait_state("a", "ready")
+    paddock.edit(KEEP, STOP)
+    paddock.wait(lambda: paddock.model("a")["instances"][0]["degradations"], 20, "the change to be seen")
+    end_twice(paddock)
+    paddock.wait(lambda: not is_alive(engine.starts()[0]["pid"]), 20, "the engine to be gone")
+
+
+def end_twice(paddock: RunningPaddock) -> None:
+    """Ask for the end, and again before it is there."""
+    os.kill(paddock.pid, signal.SIGTERM)
+    paddock.wait(lambda: "Ending:" in paddock.log_text(), 10, "the end to begin")
+    os.kill(paddock.pid, signal.SIGTERM)
+    assert paddock.process.wait(10) == 130
+
+
+@pytest.mark.engine
+def test_what_was_taken_over_saves_its_slots_at_an_unload(paddock_up: StartPaddock, smollm2: Path) -> None:
+    paddock = paddock_up(model_table("a", smollm2, context=1024), server=KEEP)
+    paddock.wait_state("a", "ready")
+    assert chat(paddock, "a").status_code == 200
+    wait_committed(paddock)
+    before = paddock.pids()
+    assert paddock.stop() == 0
+    paddock.restart()
+    assert paddock.pids() == before
+    assert paddock.events(kind="slots_saved") == [], "a process that goes on has its conversations"
+    assert paddock.command("unload", "a").returncode == 0
+    paddock.wait_state("a", "stopped")
+    assert [event["kind"] for event in events_of_this_life(paddock, "slots_saved")] == ["slots_saved"]
+    assert paddock.command("load", "a").returncode == 0
+    paddock.wait_state("a", "ready")
+    assert len(events_of_this_life(paddock, "slots_restored")) == 1
+
+
+@pytest.mark.engine
+def test_slots_of_a_model_file_that_was_changed_meanwhile_are_not_saved(
+    paddock_up: StartPaddock, smollm2: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "own.gguf"
+    shutil.copyfile(smollm2, model)
+    paddock = paddock_up(model_table("a", model, context=1024), server=KEEP)
+    paddock.wait_state("a", "ready")
+    assert chat(paddock, "a").status_code == 200
+    wait_committed(paddock)
+    paddock.kill()
+    os.utime(model, (1e9, 1e9))
+    paddock.restart()
+    assert paddock.command("unload", "a").returncode == 0
+    paddock.wait_state("a", "stopped")
+    (event,) = events_of_this_life(paddock, "slots_discarded")
+    assert "the content of the model file has changed" in event["message"]
 
 
 def test_what_is_tied_to_the_manager_ends_with_it_whatever_is_asked_by_now(
@@ -174,7 +263,7 @@ def test_secrets_of_a_model_are_not_kept_and_are_no_difference(
     paddock.kill()
     paddock.restart()
     assert paddock.pids() == before
-    assert [event["kind"] for event in paddock.events(kind="applied")] == []
+    assert events_of_this_life(paddock, "applied") == []
 
 
 def test_with_stop_the_next_manager_ends_what_was_kept(kept: RunningPaddock) -> None:

@@ -16,7 +16,7 @@ from framework.runtime.engine_client import EngineClient
 from framework.runtime.ladder import Climb, Ladder
 from framework.values.engine import EngineRef
 from framework.values.plan import LaunchPlan, Section
-from tests.support.climbs import a_site, nothing_more
+from tests.support.climbs import a_site
 from tests.support.launch_plans import a_plan
 from tests.support.rpc_servers import NO_GPU, OtherVersion, StartServer
 from tests.support.waiting import eventually, unused_port
@@ -57,7 +57,6 @@ class Starts:
             timeout_s=lambda: timeout_s,
             on_spawn=lambda running: None,
             on_attempt=lambda attempt: None,
-            on_ready=nothing_more,
             on_survivors=lambda pids: None,
         )
         return await ladder.climb()

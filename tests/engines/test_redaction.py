@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.engines.redaction import redact_argv, redact_environment
+from framework.engines.redaction import redact_argv, redact_environment, redact_text
 
 HIDDEN = "<redacted>"
 
@@ -40,3 +40,23 @@ def test_a_value_never_shows(others: list[str], flag: str) -> None:
 @pytest.mark.parametrize("name", ["LLAMA_API_KEY", "hf_token", "MY_SECRET_1", "DB_PASSWORD"])
 def test_variables_that_sound_like_secrets(name: str) -> None:
     assert redact_environment({name: "x", "PATH": "/bin"}) == {name: HIDDEN, "PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("run it with --api-key abc123 now", f"run it with --api-key {HIDDEN} now"),
+        ('--hf-token="abc" -hft  xyz', f'--hf-token="{HIDDEN}" -hft  {HIDDEN}'),
+        ("export MY_API_KEY=abc; hf_token='x y'", f"export MY_API_KEY={HIDDEN} hf_token='{HIDDEN} y'"),
+        ("the monkey = 5, key: 7, --api-key", "the monkey = 5, key: 7, --api-key"),
+        ("--api-key-file /f stays", "--api-key-file /f stays"),
+    ],
+)
+def test_running_text(text: str, shown: str) -> None:
+    assert redact_text(text) == shown
+
+
+def test_text_that_is_made_to_be_slow_is_gone_through_once() -> None:
+    # Each of these takes minutes where a name has no bound.
+    for text in ("KEY" * 200_000, "A" * 600_000, "a_" * 300_000 + "=", "--api-key " * 60_000):
+        assert len(redact_text(text)) >= len(text)

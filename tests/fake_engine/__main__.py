@@ -110,6 +110,13 @@ def leave_grandchild(listener: asyncio.Server) -> None:
     subprocess.Popen(["sleep", str(FOR_EVER_S)], pass_fds=sockets)
 
 
+def go_deaf(script: Script) -> None:
+    """Nothing is answered any more, and no signal heard that could be answered."""
+    while script.works_deaf:
+        continue
+    time.sleep(FOR_EVER_S)
+
+
 async def load(engine: Engine) -> None:
     """Until the model is there: 503."""
     await asyncio.sleep(FOR_EVER_S if engine.script.load_s < 0 else engine.script.load_s)
@@ -141,6 +148,8 @@ async def run(engine: Engine, server: Server, fault: Fault | None, *, faulty: bo
     if script.ignore_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     await load(engine)
+    if faulty and script.goes_deaf_after_s >= 0:
+        loop.call_later(script.goes_deaf_after_s, go_deaf, script)
     if not script.ignore_sigterm:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, partial(on_signal, stop))

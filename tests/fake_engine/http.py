@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -14,6 +16,7 @@ from typing import Any
 
 from tests.fake_engine.engine import JSON_TYPE, Engine, HttpRefusal, Reply, Slot
 from tests.fake_engine.script import record
+from tests.fake_engine.slot_files import slot_action
 
 PUBLIC_PATHS = frozenset({"/health", "/v1/health", "/models", "/v1/models"})
 KEEP_ALIVE = "Keep-Alive: timeout=5, max=100"
@@ -26,6 +29,7 @@ class Request:
 
     method: str
     path: str
+    query: str
     headers: Mapping[str, str]
     body: bytes
 
@@ -41,7 +45,8 @@ class Request:
         pairs = (line.split(":", 1) for line in lines)
         headers = {name.lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        return cls(method, target.split("?")[0], headers, body)
+        path, _, query = target.partition("?")
+        return cls(method, path, query, headers, body)
 
     def carries(self, keys: frozenset[str]) -> bool:
         """Whether one of the accepted headers holds one of the keys (15 §4)."""
@@ -86,12 +91,19 @@ class Server:
                 return False
             if request.path in GENERATION_PATHS and request.method == "POST":
                 return await self._generate(request, reader, writer)
-            kind, body = self.engine.answer(request.method, request.path)
+            if request.path.startswith("/slots/"):
+                kind, body = JSON_TYPE, self._slot_action(request)
+            else:
+                kind, body = self.engine.answer(request.method, request.path)
         except HttpRefusal as refusal:
             await send(writer, refusal.status, JSON_TYPE, json.dumps(refusal.body), "Connection: close")
             return False
         await send(writer, HTTPStatus.OK, kind, body, KEEP_ALIVE)
         return True
+
+    def _slot_action(self, request: Request) -> str:
+        number, action = int(request.path.rpartition("/")[2]), request.query.partition("=")[2]
+        return slot_action(self.engine, number, action, json.loads(request.body)["filename"])
 
     def _admit(self, request: Request) -> None:
         """The loading answer comes before the key check (15 §4)."""
@@ -138,7 +150,8 @@ class Server:
         gone = asyncio.ensure_future(reader.read(1))
         try:
             for number in range(reply.count):
-                await asyncio.wait({gone}, timeout=self._delay_s(number))
+                with burning(is_on=number == 0 and self.engine.script.busy_while_silent):
+                    await asyncio.wait({gone}, timeout=self._delay_s(number))
                 self._maybe_die()
                 if gone.done() and self.engine.script.keeps_lost_clients:
                     await asyncio.Event().wait()
@@ -165,6 +178,23 @@ class Server:
         kill_itself = partial(os.kill, os.getpid(), signal.SIGKILL)
         asyncio.get_running_loop().call_later(script.port_outlives_s, kill_itself)
         raise ConnectionResetError
+
+
+@contextmanager
+def burning(*, is_on: bool) -> Iterator[None]:
+    """A thread that takes all of a core meanwhile."""
+    over = threading.Event()
+
+    def burn() -> None:
+        while not over.is_set():
+            continue
+
+    if is_on:
+        threading.Thread(target=burn, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 async def send(writer: asyncio.StreamWriter, status: int, kind: str, body: str, connection: str) -> None:

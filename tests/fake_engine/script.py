@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,6 +69,12 @@ class Script:
     """Leave a process behind that inherits the listening socket and the output pipe."""
     hang: tuple[str, ...] = ()
     """Paths that are accepted and never answered."""
+    goes_deaf_after_s: float = -1.0
+    """So long after it is loaded it takes connections and answers none any more; negative: never."""
+    works_deaf: bool = False
+    """And takes all of a core meanwhile."""
+    busy_while_silent: bool = False
+    """It takes a core until the first token of a stream."""
     die_at_request: int | None = None
     """SIGKILL itself in the middle of this generation request, counted from 1."""
     port_outlives_s: float = 0.0
@@ -117,6 +123,10 @@ class Script:
     drafted: int = 0
     """Tokens drafted for each answer, while slots can draft; 0 is none, so that timings do not say."""
     accepted: int = 0
+    slot_bytes: int = 1000
+    """Size of the file of a saved slot."""
+    slot_faults: Mapping[str, Literal["refuses", "hangs up", "babbles"]] = field(default_factory=dict)
+    """What happens instead of an answer to an action on a slot, such as `save 0`. A file was written then."""
 
     @property
     def era(self) -> Name:

@@ -55,6 +55,10 @@ def test_a_manifest_without_server_has_all_defaults() -> None:
         ('projector = "none"', "projector", None),
         ('projector = "auto"', "projector", "auto"),
         ('reasoning = "off"', "reasoning", "off"),
+        ("", "slot_save", True),
+        ('slot_state = "off"', "slot_save", False),
+        ('slot_state = { mode = "off" }', "slot_save", False),
+        ('slot_state = { max = "1GiB" }', "slot_save", True),
     ],
 )
 def test_a_key_of_a_model_becomes_its_field(keys: str, field: str, value: Any) -> None:
@@ -76,6 +80,9 @@ def test_a_key_of_a_model_becomes_its_field(keys: str, field: str, value: Any) -
         ("replicas = 2", "replicas", 2),
         ("max_queue = 0", "max_queue", 0),
         ("rollback = false", "rollback", False),
+        ('slot_state = { max = "1GiB" }', "slot_save_max_bytes", 2**30),
+        ('slot_state = { max = "0MiB" }', "slot_save_max_bytes", 0),
+        ('slot_state = { timeout = "5s" }', "slot_save_timeout_s", 5.0),
         ('timeout = { load = "1h" }', "load_timeout_s", 3600.0),
         ('timeout = { first_token = "5s" }', "first_token_timeout_s", 5.0),
         ('timeout = { stall = "5s" }', "stall_timeout_s", 5.0),
@@ -247,9 +254,10 @@ def test_an_engine_has_variables_and_a_key() -> None:
 def test_the_server_has_its_settings() -> None:
     text = (
         '[server]\nlisten = "[::1]:81"\nmax_waiting = 2\nstate_dir = "state"\nstart_concurrency = 3\n'
-        'shutdown = "1m"\nmax_body = "2MiB"\n'
+        'shutdown = "1m"\nmax_body = "2MiB"\nrequest_log = "full"\n'
     )
     server = read(text).manifest.server
     assert str(server.listen) == "[::1]:81"
     assert (server.max_waiting, server.start_concurrency, server.shutdown_s) == (2, 3, 60.0)
+    assert server.request_log == "full"
     assert (server.max_body_bytes, server.state_dir) == (2 * 2**20, Path("/nowhere/state"))

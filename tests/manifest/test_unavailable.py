@@ -17,12 +17,10 @@ REFUSED = {
     "server": {
         "tls": '{ certificate = "file:a", key = "file:b" }',
         "cors": '["https://example.org"]',
-        "request_log": '"metadata"',
     },
     "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
     "models": {
-        "slot_state": '"save"',
         "on_drift": '"report"',
         "overflow_to": '"m"',
         "voice_format": '"{voice}: {text}"',
@@ -65,11 +63,8 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
     ("table", "key", "value"),
     [
         ("server", "cors", "[]"),
-        ("server", "request_log", '"off"'),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
-        ("models", "slot_state", '"off"'),
-        ("models", "slot_state", '{ mode = "off" }'),
     ],
 )
 def test_what_happens_anyway_may_be_written(table: str, key: str, value: str) -> None:
@@ -84,7 +79,6 @@ def test_the_defaults_are_no_way_round(key: str) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "value", "code"),
     [
-        ("server", "request_log", '"verbose"', "bad_value"),
         ("access", "rate", '"5"', "bad_rate"),
         ("models", "on_drift", '"ignore"', "bad_value"),
     ],
@@ -104,13 +98,11 @@ def test_every_table_of_the_list_exists() -> None:
 
 
 COMPLETE_REFUSALS = [
-    "server.request_log",
     "access.laptop.rate",
     "access.laptop.concurrency",
     "access.laptop.tokens",
     "engines.default.system_rocm",
     "models.smollm2.overflow_to",
-    "models.smollm2.slot_state",
     "models.smollm2.on_drift",
 ]
 

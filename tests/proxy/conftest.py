@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from starlette.applications import Starlette
 
-from framework.proxy.records import RequestRecord
 from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
 from framework.reconcile.current import CurrentManifest
+from framework.values.request_record import RequestRecord
 from tests.proxy.recording_fleet import RecordingFleet
 from tests.proxy.scripted_engine import ScriptedEngine
 from tests.proxy.world import LIMITS, World, manifest_of, model

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from framework.values.manifest import ServerSettings
 from tests.proxy.recording_fleet import TOKEN
 from tests.proxy.scripted_engine import TIMINGS, USAGE, Call, chunk, closing, finish, piece, role
 from tests.proxy.world import HELLO, World, model
@@ -294,8 +295,26 @@ async def test_a_finished_request_is_recorded(world: World) -> None:
     assert (record.route, record.stop_reason, record.error) == ("/v1/chat/completions", "stop", None)
     assert (record.prompt_tokens, record.generated_tokens) == (3, 2)
     assert (record.drafted, record.accepted) == (4, 1)
+    assert (record.instance, record.stream, record.retried) == ("smol.0@1", True, False)
+    assert record.texts is None
     assert record.first_token_s is not None
     assert 0 <= record.queue_s <= record.first_token_s <= record.total_s
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_texts_are_taken_only_where_the_manifest_wants_them(world: World, streamed: bool) -> None:
+    world.declare(model("smol"), server=ServerSettings(request_log="full"))
+    call = await world.chat(stream=streamed, temperature=0.5)
+    assert call.status == 200
+    world.declare(model("smol"), server=ServerSettings(request_log="metadata"))
+    await world.chat(stream=streamed)
+    full, metadata = world.records
+    assert full.texts is not None
+    assert full.texts.asked["messages"] == [{"role": "user", "content": "hi"}]
+    assert full.texts.asked["temperature"] == 0.5
+    assert full.texts.answered["content"] != ""
+    assert not full.texts.is_cut
+    assert metadata.texts is None
 
 
 async def _turn() -> None:

@@ -76,6 +76,7 @@ async def test_a_break_before_the_answer_is_tried_once_more(
     assert (failure.instance, failure.opened, failure.released) == ("smol.0@1", False, True)
     assert [lease.instance for lease in world.fleet.leases] == ["smol.0@1", "smol.0@2"]
     assert world.fleet.open_leases == 0
+    assert [(one.instance, one.retried) for one in world.records] == [("smol.0@2", True)]
     if streamed:
         assert call.body.count(b'"role"') == 1
         assert {event["id"] for event in call.events()} == {CHUNK["id"]}

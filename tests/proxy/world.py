@@ -9,11 +9,11 @@ from typing import Any
 from starlette.applications import Starlette
 
 from framework.proxy.limits import ProxyLimits
-from framework.proxy.records import RequestRecord
 from framework.proxy.services import ProxyServices
 from framework.reconcile.current import CurrentManifest
 from framework.values.manifest import Manifest
 from framework.values.request import LiveSettings, ModelRequest, ModelSource
+from framework.values.request_record import RequestRecord
 from tests.proxy.asgi_client import AsgiCall, start_call
 from tests.proxy.recording_fleet import RecordingFleet
 from tests.proxy.scripted_engine import ScriptedEngine

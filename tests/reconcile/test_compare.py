@@ -157,6 +157,7 @@ def live(**values: Any) -> ModelRequest:
             "pools.p2.name",
             id="devices-lost",
         ),
+        pytest.param(BASE, live(slot_save_max_bytes=0), "live", "slot_state.max", id="saved-slots-limited"),
         pytest.param(BASE, live(aliases=("a",)), "live", "aliases", id="aliases"),
         pytest.param(BASE, live(drain_timeout_s=1.0), "live", "timeout.drain", id="time-out"),
         pytest.param(
@@ -178,6 +179,18 @@ def test_a_change_has_its_documented_effect(
     changes = compare_requests(old, new, running)
     assert (changes[0].field, strongest_effect(changes)) == (field, effect)
     assert all(change.why for change in changes)
+
+
+@pytest.mark.parametrize(("flag", "effect"), [("--slot-save-path", "restart"), ("--metrics", "nothing")])
+def test_saving_slots_is_switched_off_by_a_restart_where_they_were_saved(
+    running: InstanceView, flag: str, effect: str
+) -> None:
+    assert running.plan is not None
+    build = Capabilities(conclusive=True, flags=frozenset({flag}))
+    changes = compare_requests(
+        BASE, replace(BASE, slot_save=False), replace(running, plan=replace(running.plan, caps=build))
+    )
+    assert (changes[0].field, strongest_effect(changes)) == ("slot_state", effect)
 
 
 def test_an_equal_request_is_no_change_whatever_runs(running: InstanceView) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from framework.planning.slot_saving.fingerprint import Loaded, files_of, fingerprint
 from framework.runtime.process_identity import start_identity
 from framework.runtime.records import Named, Trace, read_record, read_records
 from framework.values.engine import Capabilities, EngineBinary, EngineRef, FileId
@@ -64,6 +66,9 @@ PLAN = a_plan(
 ATTEMPT = Attempt(1, "S", ("llama-server",), "healthy", None, 0.5, Path("/log"))
 RESULT = LaunchResult("ready", (ATTEMPT,), context=4096, slots=2, load_s=1.5, allocated_bytes={"CUDA0": 7})
 
+STAMPS = {path: (1000 + number, 5) for number, path in enumerate(chain(*files_of(PLAN)))}
+LOADED = Loaded(PLAN, RESULT, fingerprint(Path("/slots"), PLAN, RESULT, STAMPS), {0: 12})
+
 
 def trace(folder: Path, *, outlives: bool = True, generation: int = 3, restarts: int = 2) -> Trace:
     named = Named(REQUEST, 0, generation, restarts)
@@ -82,11 +87,12 @@ def only_path(folder: Path) -> Path:
 def test_all_of_a_launch_comes_back(tmp_path: Path) -> None:
     one = trace(tmp_path)
     begin(one)
-    one.commit(PLAN, RESULT)
+    one.commit(PLAN, RESULT, LOADED)
     record = read_record(only_path(tmp_path))
     assert record is not None
     assert record.committed is not None
     assert (record.committed.plan, record.committed.result) == (PLAN, RESULT)
+    assert record.committed.loaded == LOADED
     assert (record.instance, record.generation, record.key) == ("org/a model.0@3", 3, "the-key")
     assert record.identity == record.owner_identity == start_identity(os.getpid())
     one.remove()
@@ -114,7 +120,7 @@ def test_secrets_stay_out(tmp_path: Path) -> None:
     )
     one = Trace(tmp_path / "instances", "0" * 16, Named(request, 0, 1, 0), outlives=True)
     begin(one)
-    one.commit(plan, RESULT)
+    one.commit(plan, RESULT, replace(LOADED, plan=plan))
     text = only_path(tmp_path).read_text()
     assert "secret-" not in text
     assert read_record(only_path(tmp_path)) is not None
@@ -123,7 +129,7 @@ def test_secrets_stay_out(tmp_path: Path) -> None:
 def test_what_a_later_version_adds_is_no_obstacle(tmp_path: Path) -> None:
     one = trace(tmp_path)
     begin(one)
-    one.commit(PLAN, RESULT)
+    one.commit(PLAN, RESULT, None)
     path = only_path(tmp_path)
     whole = json.loads(path.read_bytes())
     whole["committed"]["plan"]["request"]["new_field"] = 1
@@ -169,5 +175,5 @@ def test_a_folder_that_cannot_be_written_is_no_failure(
     (tmp_path / "instances").write_text("in the way")
     one = trace(tmp_path)
     begin(one)
-    one.commit(PLAN, RESULT)
+    one.commit(PLAN, RESULT, None)
     assert "cannot take its process over" in caplog.text

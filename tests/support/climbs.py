@@ -19,7 +19,7 @@ from framework.runtime.logs import LogBuffer
 from framework.runtime.ports import PortTable
 from framework.runtime.records import Named, Trace
 from framework.values.engine import EngineBinary, EngineRef
-from framework.values.plan import Attempt, LaunchPlan, LaunchResult
+from framework.values.plan import Attempt, LaunchPlan
 from framework.values.request import ModelRequest, ModelSource
 
 
@@ -39,11 +39,8 @@ def a_site(folder: Path, client: EngineClient, ports: PortTable | None = None) -
     """A place for launches of one instance, whose processes die with the test."""
     request = ModelRequest(id="demo", source=ModelSource(path=Path("/models/demo.gguf")))
     trace = Trace(folder / "instances", "test", Named(request, 0, 1, 0), outlives=False)
-    return Site(LogBuffer(), folder / "logs", folder / "run", ports or PortTable(), client, trace)
-
-
-async def nothing_more(_: LaunchResult) -> None:
-    """A launch that is ready is noted nowhere."""
+    logs, run, slots = folder / "logs", folder / "run", folder / "slots" / "demo.0"
+    return Site(LogBuffer(), logs, run, ports or PortTable(), client, slots, trace)
 
 
 class Climbs:
@@ -74,7 +71,6 @@ class Climbs:
             timeout_s=lambda: timeout_s,
             on_spawn=spawned,
             on_attempt=self.attempts.append,
-            on_ready=nothing_more,
             on_survivors=lambda pids: None,
             tries=tries,
             rung=rung,

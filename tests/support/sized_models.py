@@ -11,8 +11,11 @@ KV_BYTES_PER_TOKEN = 32 * 8 * 128 * 2 * 2
 """Of the cache in f16: layers, KV heads, head size, K and V, bytes."""
 
 
-def write_large_model(path: Path) -> Path:
-    """A dense model whose cache takes 1 GiB for each 8192 tokens, and whose weights take next to nothing."""
+def write_large_model(path: Path, *, has_head: bool = False) -> Path:
+    """A dense model whose cache takes 1 GiB for each 8192 tokens, and whose weights take next to nothing.
+
+    `has_head`: it can draft by itself (MTP).
+    """
     values = {
         "block_count": 32,
         "context_length": TRAINED,
@@ -22,6 +25,8 @@ def write_large_model(path: Path) -> Path:
         "attention.head_count_kv": 8,
         "vocab_size": 128_256,
     }
+    if has_head:
+        values["nextn_predict_layers"] = 1
     header = [pair("general.architecture", STRING, "llama")]
     header += [pair(f"llama.{name}", U32, value) for name, value in values.items()]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,14 @@ from framework.api.shapes.answers import (
     engines_json,
     manifest_json,
 )
-from framework.api.shapes.basic import at, device_json, event_json, plain, reason_json
+from framework.api.shapes.basic import (
+    at,
+    device_json,
+    event_json,
+    optional_reason_json,
+    plain,
+    reason_json,
+)
 from framework.api.shapes.files import files_json
 from framework.api.shapes.inspect import inspect_json
 from framework.api.shapes.instance import (
@@ -22,6 +29,7 @@ from framework.api.shapes.instance import (
 )
 from framework.api.shapes.plan import instance_plan_json, plan_json, refused_plan_json
 from framework.api.shapes.pools import pool_json
+from framework.api.shapes.requests import kept_request_json, running_request_json
 from framework.api.shapes.speculation import speculation_json, yield_json
 from framework.api.shapes.status import model_json, queue_json, status_json
 from framework.values.problem import as_json as problem_json
@@ -42,8 +50,10 @@ __all__ = [
     "inspect_json",
     "instance_json",
     "instance_plan_json",
+    "kept_request_json",
     "manifest_json",
     "model_json",
+    "optional_reason_json",
     "plain",
     "plan_json",
     "pool_json",
@@ -52,6 +62,7 @@ __all__ = [
     "queue_json",
     "reason_json",
     "refused_plan_json",
+    "running_request_json",
     "slot_json",
     "speculation_json",
     "started_argv",

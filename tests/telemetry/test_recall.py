@@ -1,0 +1,101 @@
+"""The event log over memory and store: whatever is asked, the answer is as if all were in one list."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.telemetry.changes import Changes
+from framework.telemetry.events import EVENTS_PER_MODEL, EventLog
+from framework.values.event import Event
+from tests.telemetry.samples import Life, life
+
+MODELS = ("loud", "quiet", None)
+KINDS = ("state", "ready", "exited")
+
+
+def fill(log: EventLog, number: int, seed: int) -> list[Event]:
+    """Events of three models, most of them of one."""
+    draw = random.Random(seed)
+    return [
+        log.record(draw.choice(KINDS), f"event {n}", model=draw.choices(MODELS, (9, 1, 1))[0])
+        for n in range(number)
+    ]
+
+
+def log_of(one: Life) -> EventLog:
+    return EventLog(Changes(), store=one.store, earlier=one.earlier)
+
+
+def expected(events: list[Event], query: dict[str, Any]) -> list[int]:
+    """The plain answer."""
+    found = [
+        event.id
+        for event in events
+        if query.get("model") in (None, event.model)
+        and query.get("kind") in (None, event.kind)
+        and query.get("since", 0) < event.id < query.get("before", 10**9)
+    ]
+    return found[-query.get("limit", 100) :]
+
+
+QUERIES: list[dict[str, Any]] = [
+    {},
+    {"limit": 1000},
+    {"limit": 1},
+    {"before": 300, "limit": 50},
+    {"before": 1},
+    {"since": 40, "limit": 1000},
+    {"since": 2_000_000},
+    {"kind": "exited", "limit": 1000},
+    {"kind": "exited", "limit": 5},
+    {"model": "quiet", "limit": 1000},
+    {"model": "quiet", "kind": "ready"},
+    {"model": "loud", "kind": "ready", "limit": 1000},
+    {"model": "loud", "before": 900, "limit": 20},
+    {"model": "gone"},
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+async def test_memory_and_store_answer_together(tmp_path: Path, query: dict[str, Any]) -> None:
+    with life(tmp_path) as first:
+        events = fill(log_of(first), 700, seed=1)
+    with life(tmp_path) as second:
+        log = log_of(second)
+        events += fill(log, 2000, seed=2)
+        second.written(events[-1].id)
+        found = await log.recall(**query)
+    assert [event.id for event in found] == expected(events, query)
+    assert len({event.id for event in events}) == 2700
+
+
+async def test_what_is_not_written_yet_is_found_all_the_same(tmp_path: Path) -> None:
+    with life(tmp_path) as first:
+        events = fill(log_of(first), 1500, seed=3)
+    second = Life(tmp_path)
+    second.store.close()
+    log = log_of(second)
+    events += fill(log, 5, seed=4)
+    assert [event.id for event in await log.recall(limit=1000)] == expected(events, {"limit": 1000})
+
+
+async def test_a_store_that_cannot_be_read_leaves_what_is_in_memory(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        log = log_of(one)
+        events = fill(log, 1500, seed=5)
+        one.written(events[-1].id)
+        one.path.unlink()
+        found = await log.recall(model="loud", limit=1000)
+    loud = [event.id for event in events if event.model == "loud"]
+    assert [event.id for event in found] == loud[-EVENTS_PER_MODEL:]
+
+
+async def test_without_a_store_there_is_memory_alone() -> None:
+    log = EventLog(Changes())
+    events = fill(log, 10, seed=6)
+    assert await log.recall() == events
+    assert log.storage_fault is None
