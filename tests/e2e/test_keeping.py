@@ -315,6 +315,31 @@ def test_unloading_what_was_taken_over_ends_it(kept: RunningPaddock) -> None:
     assert list((kept.state_dir / "instances").iterdir()) == []
 
 
+def test_what_was_taken_over_and_then_stopped_is_told_to_go_on_and_to_end(kept: RunningPaddock) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    kept.restart()
+    kept.wait_state("a", "ready")
+    os.kill(pid, signal.SIGSTOP)
+    assert kept.command("unload", "a").returncode == 0
+    kept.wait_state("a", "stopped")
+    assert events_of_this_life(kept, "stopped")[-1]["data"]["signals"] == ["SIGTERM"]
+    assert not is_alive(pid)
+
+
+def test_what_was_taken_over_and_hangs_is_ended_and_started_again(kept: RunningPaddock) -> None:
+    pid = kept.pids()["a"][0]
+    kept.kill()
+    kept.restart()
+    kept.wait_state("a", "ready")
+    os.kill(pid, signal.SIGSTOP)
+    kept.wait(lambda: events_of_this_life(kept, "exited"), 120, "the process to be ended")
+    assert events_of_this_life(kept, "exited")[0]["reason"]["code"] == "engine_hung"
+    kept.wait(lambda: kept.pids().get("a", [pid]) != [pid], 20, "another process")
+    kept.wait_state("a", "ready")
+    assert not is_alive(pid)
+
+
 def test_a_wrapper_that_does_not_exec_is_kept_with_its_engine(
     paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path, tmp_path: Path
 ) -> None:
