@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -26,6 +27,9 @@ struct Simulation {
     std::int32_t base = 3;
     double noise = 0.0;  // standard deviation of a time, as a share of it
     std::int32_t n_cycles = 2000;
+    /// Chance that there is something to draft in a slot: below 1 it is looked up in the text, which costs no
+    /// time.
+    double found = 1.0;
 
     /// Tokens that a slot gives in a cycle.
     double expected(std::int32_t depth) const {
@@ -37,10 +41,19 @@ struct Simulation {
         }
         return sum;
     }
+    double drafting_ms(std::int32_t deepest) const { return found < 1.0 ? 0.0 : machine.draft_ms(deepest); }
     /// Tokens a millisecond with one depth throughout.
     double fixed(std::int32_t depth) const {
-        return n_slots * expected(depth) /
-               (machine.cycle_ms(n_slots * (1 + depth)) + machine.draft_ms(depth));
+        double ms = 0.0;
+        double chance = std::pow(1.0 - found, n_slots);  // of `k` slots that draft
+        for (std::int32_t k = 0; k <= n_slots; ++k) {
+            if (found >= 1.0) {
+                chance = k == n_slots ? 1.0 : 0.0;
+            }
+            ms += chance * (machine.cycle_ms(n_slots + k * depth) + drafting_ms(k > 0 ? depth : 0));
+            chance *= found / (1.0 - found) * (n_slots - k) / (k + 1.0);
+        }
+        return n_slots * (1.0 + found * (expected(depth) - 1.0)) / ms;
     }
     double best_fixed() const {
         double best = 0.0;
@@ -51,7 +64,7 @@ struct Simulation {
     }
     /// Tokens a millisecond under the controller.
     double adaptive(const DepthParams& params, std::uint32_t seed) const {
-        constexpr DraftType type = DraftType::draft_simple;
+        const DraftType type = found < 1.0 ? DraftType::ngram_simple : DraftType::draft_simple;
         DepthControl control(params, n_slots);
         std::mt19937 random(seed);
         std::normal_distribution<double> normal;
@@ -68,7 +81,8 @@ struct Simulation {
             DepthControl::Cycle cycle{
                 .is_pure = true, .rows = n_slots, .type = type, .n_memory_tokens = 1000};
             for (const SequenceId id : ids) {
-                const std::int32_t depth = control.is_baseline_probe() ? 0 : control.cap(id, type, true);
+                const std::int32_t cap = control.is_baseline_probe() ? 0 : control.cap(id, type, true);
+                const std::int32_t depth = found < 1.0 && uniform(random) >= found ? 0 : cap;
                 tokens += expected(depth);
                 std::int32_t accepted = 0;
                 while (accepted < depth && uniform(random) < acceptance) {
@@ -80,7 +94,7 @@ struct Simulation {
                 cycle.deepest = std::max(cycle.deepest, depth);
             }
             const double model = machine.cycle_ms(cycle.rows);
-            const double draft = machine.draft_ms(cycle.deepest);
+            const double draft = drafting_ms(cycle.deepest);
             ms += model + draft;
             cycle.model_ms = model * std::max(0.1, 1.0 + noise * normal(random));
             cycle.draft_ms = draft * std::max(0.1, 1.0 + noise * normal(random));

@@ -180,6 +180,49 @@ TEST_CASE("a text that changes is followed within 200 tokens") {
     }
 }
 
+TEST_CASE("a trial that finds nothing to draft costs nothing, and old costs hold up nobody") {
+    Bench bench(1);
+    const DraftType look_up = DraftType::ngram_simple;
+    bench.control.begin(0, look_up, setting(), false);
+    const auto cycle = [&](bool is_found, std::int32_t n_right) {
+        bench.control.start_cycle(bench.ids, 100);
+        const std::int32_t cap = bench.control.is_baseline_probe() ? 0 : bench.control.cap(0, look_up, true);
+        const std::int32_t drafted = is_found ? cap : 0;
+        const std::int32_t accepted = std::min(drafted, n_right);
+        bench.control.on_verified(0, look_up, drafted, accepted, std::min(drafted, accepted + 1), drafted);
+        bench.control.end_cycle({.is_pure = true,
+                                 .rows = 1 + drafted,
+                                 .model_ms = 11.0 + drafted,
+                                 .n_drafting = drafted > 0 ? 1 : 0,
+                                 .deepest = drafted,
+                                 .type = look_up,
+                                 .n_memory_tokens = 100});
+        return 1 + accepted;
+    };
+    for (int i = 0; i < 60; ++i) {
+        cycle(true, 0);
+    }
+    for (int i = 0; i < 1500; ++i) {
+        cycle(false, 0);
+    }
+    int n_tokens = 0;
+    while (bench.control.view(0, look_up).depth != 3 && n_tokens < 1000) {
+        n_tokens += cycle(true, 64);
+    }
+    CHECK(n_tokens <= 100);
+}
+
+TEST_CASE("drafts that are right again and again are tried with twice the depth at once") {
+    Bench bench(1);
+    bench.control.begin(0, model, setting(32), false);
+    int n_cycles = 0;
+    while (bench.control.view(0, model).depth != 32 && n_cycles < 1000) {
+        bench.cycle();
+        ++n_cycles;
+    }
+    CHECK(n_cycles <= 40);
+}
+
 TEST_CASE("what was learnt stays for a like request only") {
     Bench bench(1);
     for (int i = 0; i < 60; ++i) {

@@ -9,7 +9,7 @@ namespace {
 constexpr std::int32_t most_samples = 64;
 constexpr std::int64_t fresh_cycles = 512;
 /// A sample above this many means enters as that, once there are enough to tell.
-constexpr double outlier = 4.0;
+constexpr double outlier = 1.5;
 constexpr std::int32_t outlier_samples = 4;
 /// Noise of single times moves a mean of many samples this many times less than one of few.
 constexpr double settled_share = 4.0;
@@ -76,6 +76,11 @@ void CostModel::add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_to
     s2_ = s2_ * fade + x * x;
     sy_ = sy_ * fade + y;
     sxy_ = sxy_ * fade + x * y;
+    // Where nothing is drafted for long the samples no longer tell what a row costs, and then the last ones
+    // that did are better than none: nothing would ever be drafted again.
+    if (const std::optional<Line> line = regression()) {
+        line_ = line;
+    }
 }
 
 void CostModel::add_draft(DraftType type, std::int32_t n_drafting, std::int32_t deepest, double ms) {
@@ -111,7 +116,7 @@ std::optional<CostModel::Line> CostModel::regression() const {
 
 CostModel::Known CostModel::known(std::int64_t n_memory_tokens) const {
     Known result;
-    result.line = regression();
+    result.line = line_;
     for (const Bucket& bucket : buckets_) {
         if (is_enough(bucket) && is_fresh(bucket, n_memory_tokens)) {
             result.points[result.n_points++] = {bucket.rows, bucket.ms};

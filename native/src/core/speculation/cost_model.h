@@ -84,6 +84,8 @@ class CostModel {
     double s2_ = 0.0;
     double sy_ = 0.0;
     double sxy_ = 0.0;
+    /// Through the samples, as of the last time that their numbers of rows differed enough.
+    std::optional<Line> line_;
     struct DraftMean {
         double ms = 0.0;
         bool is_known = false;

@@ -12,6 +12,8 @@ namespace {
 constexpr std::int32_t least_probe_share = 16;
 /// A position that most drafts reach is averaged over this many times more of them than one seldom reached.
 constexpr double usual_share = 8.0;
+/// Of the weight of an outcome in a slot's own means, that in the means of all slots.
+constexpr double outlook_share = 2.0;
 /// Trials may take this share of the time, and save up for as many undrafted cycles.
 constexpr double trial_share = 0.01;
 constexpr double most_trial_cycles = 4.0;
@@ -189,10 +191,12 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     if (state.counters.warm_up > 0 || lane.is_probing) {
         state.counters.on_trial(n_drafted, n_accepted);
     }
+    const bool is_sure = n_accepted == n_drafted && n_drafted >= state.counters.n_max;
+    state.counters.streak = is_sure ? state.counters.streak + 1 : 0;
     const double usual_weight = params_.ewma / usual_share;
     state.table.add(n_accepted, n_examined, state.counters.n_max, usual_weight, params_.ewma);
     outlooks_[static_cast<std::size_t>(type)].add(n_accepted, n_examined, AcceptanceTable::n_positions,
-                                                  usual_weight, usual_weight);
+                                                  params_.ewma / outlook_share, params_.ewma / outlook_share);
     state.fringe.add(n_accepted, n_covered);
     if (!is_model_drafter(type) && state.counters.warm_up > 0) {
         --state.counters.warm_up;
@@ -211,6 +215,7 @@ void DepthControl::add_side_chains(SequenceId slot, std::int32_t n_rows, std::in
 }
 
 void DepthControl::end_cycle(const Cycle& cycle) {
+    settle_trials();
     add_means();
     if (cycle.n_drafting > 0) {
         ++n_drafting_cycles_;

@@ -106,6 +106,8 @@ class DepthControl {
     struct Trial {
         SequenceId slot = 0;
         std::int32_t depth = 0;
+        /// Draft tokens that were right, once that is known.
+        std::optional<std::int32_t> accepted = std::nullopt;
     };
     /// Slots whose depths are chosen together, and what the choice is made from.
     struct Group {
@@ -124,8 +126,9 @@ class DepthControl {
     void plan_probes(DraftType type);
     std::optional<double> trial_loss_ms(std::span<const Trial> trials, DraftType type) const;
     bool may_try(std::span<const Trial> trials, DraftType type);
+    void settle_trials();
     void fill_gains(const DepthState& state, DraftType type, std::span<double> gains) const;
-    void fill_group(Group& group, DraftType type, bool is_hopeful);
+    void fill_group(Group& group, DraftType type);
     void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
     void decide(DraftType type);
     void judge_probes(DraftType type);
@@ -152,6 +155,12 @@ class DepthControl {
     /// Time that trials may take from the slots: drafts deeper than what is known to pay.
     double trial_ms_ = 0.0;
     double most_trial_ms_ = 0.0;
+    /// Of this cycle, with the time that was taken for them before they were made.
+    struct Trials {
+        std::vector<Trial> slots;
+        double paid_ms = 0.0;
+    };
+    std::array<Trials, n_types> trials_;
     /// Of this cycle, and of the last decision.
     bool has_changed_ = false;
     double last_gain_ = 0.0;

@@ -37,13 +37,11 @@ void DepthControl::fill_gains(const DepthState& state, DraftType type, std::span
     state.table.fill_gains(gains, params_.min_samples, outlooks_[static_cast<std::size_t>(type)]);
 }
 
-/// `is_hopeful`: the slots that may probe count as if each draft of theirs were right.
-void DepthControl::fill_group(Group& group, DraftType type, bool is_hopeful) {
+void DepthControl::fill_group(Group& group, DraftType type) {
     constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
     group.slots.clear();
     for (const SequenceId id : generating_) {
-        const Slot& slot = slots_[static_cast<std::size_t>(id)];
-        if (is_member(slot, type) || (is_hopeful && lane_of(id, type).may_probe)) {
+        if (is_member(slots_[static_cast<std::size_t>(id)], type)) {
             group.slots.push_back(id);
         }
     }
@@ -54,11 +52,7 @@ void DepthControl::fill_group(Group& group, DraftType type, bool is_hopeful) {
         const Lane& lane = lane_of(group.slots[i], type);
         const auto base = static_cast<std::size_t>(lane.state.setting.base);
         const std::span<double> gains(group.gains.data() + i * stride, base);
-        if (is_hopeful && lane.may_probe) {
-            std::fill(gains.begin(), gains.end(), 1.0);
-        } else {
-            fill_gains(lane.state, type, gains);
-        }
+        fill_gains(lane.state, type, gains);
         group.plan_slots.push_back({gains, lane.state.setting.n_min});
         most_rows += lane.state.setting.base;
     }
@@ -90,7 +84,8 @@ void DepthControl::add_fixed(Group& group, DraftType type, std::int32_t& rows) c
     rows += static_cast<std::int32_t>(std::lround(fixed_rows));
 }
 
-/// Off slots that are due probe in one cycle, whose cost they share, when that could pay.
+/// Off slots that are due probe in one cycle, whose cost they share. Whether that could pay at all is not
+/// asked: what is known of costs may be wrong, and only a probe would show it.
 void DepthControl::plan_probes(DraftType type) {
     const auto is_off = [](const DepthState& state) {
         return state.is_set && state.setting.is_profit() && state.counters.n_max == 0 &&
@@ -115,9 +110,6 @@ void DepthControl::plan_probes(DraftType type) {
     if (!is_due) {
         return;
     }
-    fill_group(group_, type, true);
-    const DepthPlan plan = best_plan(group_.plan_slots, group_.costs);
-    const bool could_pay = gain_of(plan, group_.plan_slots, group_.costs) >= params_.profit_min;
     std::vector<Trial> trials;
     for (const SequenceId id : generating_) {
         const Lane& lane = lane_of(id, type);
@@ -125,18 +117,16 @@ void DepthControl::plan_probes(DraftType type) {
             trials.push_back({id, probe_cap(lane.state.counters, lane.state.setting, params_)});
         }
     }
-    if (could_pay && may_try(trials, type)) {
+    if (may_try(trials, type)) {
         return;
     }
     for (const SequenceId id : generating_) {
-        Lane& lane = lane_of(id, type);
-        lane.state.counters.probe = lane.may_probe && !could_pay ? 0 : lane.state.counters.probe;
-        lane.may_probe = false;
+        lane_of(id, type).may_probe = false;
     }
 }
 
 /// What the cycle loses when the slots of `trials` draft as many tokens as it says instead of their usual
-/// ones.
+/// ones; below 0 where it wins.
 std::optional<double> DepthControl::trial_loss_ms(std::span<const Trial> trials, DraftType type) const {
     CycleShape usual;
     CycleShape trial;
@@ -154,7 +144,9 @@ std::optional<double> DepthControl::trial_loss_ms(std::span<const Trial> trials,
         if (tried > depth) {
             std::array<double, static_cast<std::size_t>(AcceptanceTable::n_positions)> gains{};
             fill_gains(state, type, gains);
-            more += std::accumulate(gains.begin() + depth, gains.begin() + tried, 0.0);
+            more += found->accepted
+                        ? *found->accepted - std::accumulate(gains.begin(), gains.begin() + depth, 0.0)
+                        : std::accumulate(gains.begin() + depth, gains.begin() + tried, 0.0);
         }
     }
     const auto usual_ms = model_.cycle_ms(usual.rows, n_memory_tokens_);
@@ -170,12 +162,35 @@ std::optional<double> DepthControl::trial_loss_ms(std::span<const Trial> trials,
 
 /// Takes the time that they cost from what is left for trials; false when that is too little.
 bool DepthControl::may_try(std::span<const Trial> trials, DraftType type) {
-    const std::optional<double> loss_ms = trial_loss_ms(trials, type);
-    if (loss_ms.value_or(0.0) > trial_ms_) {
+    const double loss_ms = std::max(0.0, trial_loss_ms(trials, type).value_or(0.0));
+    if (loss_ms > trial_ms_) {
         return false;
     }
-    trial_ms_ -= std::max(0.0, loss_ms.value_or(0.0));
+    trial_ms_ -= loss_ms;
+    Trials& made = trials_[static_cast<std::size_t>(type)];
+    made.paid_ms += loss_ms;
+    made.slots.insert(made.slots.end(), trials.begin(), trials.end());
     return true;
+}
+
+/// Trials cost what they turned out to: nothing without a draft, and less than nothing where drafts were
+/// right, which lets the next ones follow at once.
+void DepthControl::settle_trials() {
+    for (std::size_t type = 0; type < n_types; ++type) {
+        Trials& made = trials_[type];
+        if (made.slots.empty()) {
+            continue;
+        }
+        for (Trial& trial : made.slots) {
+            const Slot& slot = slots_[static_cast<std::size_t>(trial.slot)];
+            const bool has_drafted = slot.type == draft_type_names[type].first;
+            trial.depth = has_drafted ? std::min(trial.depth, slot.drafted) : 0;
+            trial.accepted = has_drafted ? slot.accepted : 0;
+        }
+        const double loss_ms = trial_loss_ms(made.slots, draft_type_names[type].first).value_or(made.paid_ms);
+        trial_ms_ = std::min(trial_ms_ + made.paid_ms - loss_ms, most_trial_ms_);
+        made = {};
+    }
 }
 
 void DepthControl::decide(DraftType type) {
@@ -193,7 +208,7 @@ void DepthControl::decide(DraftType type) {
     if (current.empty()) {
         return;
     }
-    fill_group(group_, type, false);
+    fill_group(group_, type);
     const DepthDecision decision = decide_depths(group_.plan_slots, current, group_.costs, params_,
                                                  off_dwells_[static_cast<std::size_t>(type)]);
     last_gain_ = decision.gain;

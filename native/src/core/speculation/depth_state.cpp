@@ -6,6 +6,9 @@
 namespace paddock {
 namespace {
 
+/// Whoever guesses right so many times in a row is tried with twice the depth.
+constexpr std::int32_t sure_streak = 3;
+
 /// Times that the wait for a probe doubles.
 constexpr std::int32_t most_doublings = 2;
 /// Longer than any request lasts; keeps the doubled number in range.
@@ -27,6 +30,7 @@ bool is_comparable(const DepthSetting& a, const DepthSetting& b) {
 void DepthCounters::set_depth(std::int32_t depth) {
     if (depth != n_max) {
         probe = n_max < 0 ? probe : 0;
+        streak = 0;
         n_max = depth;
     }
 }
@@ -85,6 +89,9 @@ std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, co
         }
         counters.probe = std::min(counters.probe + 1, probe_wait(counters, params.probe_interval));
         return 0;
+    }
+    if (counters.streak >= sure_streak) {
+        return std::min(setting.base, 2 * counters.n_max);
     }
     ++counters.explore;
     if (counters.explore % params.explore_interval != 0) {

@@ -37,6 +37,8 @@ struct DepthCounters {
     std::int32_t failed_probes = 0;
     /// Longest draft of a warm-up or probe; doubles with each one that was right throughout.
     std::int32_t reach = 1;
+    /// Drafts in a row that were right throughout, and no shorter than the slot may draft.
+    std::int32_t streak = 0;
 
     /// A change starts the count to the next probe anew.
     void set_depth(std::int32_t depth);

@@ -16,11 +16,11 @@ struct DepthParams {
     double fringe_max = 0.75;
     std::int32_t fringe_window = 4;
     std::int32_t min_reach = 8;
-    std::int32_t off_dwell = 4;
+    std::int32_t off_dwell = 2;
     std::int32_t probe_interval = 32;
     double probe_fraction = 0.25;
     std::int32_t explore_interval = 64;
-    double profit_min = 0.03;
+    double profit_min = 0.05;
     double raise = 0.02;
     double lower = 0.01;
     double ewma = 0.20;

@@ -1,0 +1,163 @@
+// Texts of several kinds in turn, in several slots, under adaptive depth and under each fixed one.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "core/speculation/depth_control.h"
+
+namespace paddock {
+
+/// How a text can be drafted from itself.
+struct TextKind {
+    double found = 0.0;     // chance that there is something to draft
+    double accepted = 0.0;  // of each token when those before it were accepted
+};
+
+/// Copies, code, prose, extraction, hostile text, and an edit that is nearly a copy.
+constexpr std::array<TextKind, 6> text_kinds{
+    {{0.5, 0.45}, {0.72, 0.85}, {0.25, 0.25}, {0.6, 0.75}, {0.8, 0.05}, {0.9, 0.97}}};
+
+/// Milliseconds of a cycle: of a device that hardly feels a row, of one that does, and of two cores.
+struct CycleCost {
+    double start = 0.0;
+    double row = 0.0;
+};
+constexpr std::array<CycleCost, 3> cycle_costs{{{10.0, 0.4}, {20.0, 9.0}, {2.0, 4.2}}};
+
+class TextSimulation {
+  public:
+    static constexpr std::int32_t longest = 16;
+    static constexpr double time_scatter = 0.05;
+    /// So many times take three times as long as they should.
+    static constexpr double hitches = 0.02;
+
+    TextSimulation(CycleCost cost, std::int32_t n_slots, std::int32_t n_tokens, std::uint32_t seed)
+        : cost_(cost), n_tokens_(n_tokens), control_({}, n_slots), random_(seed) {
+        for (SequenceId id = 0; id < n_slots; ++id) {
+            ids_.push_back(id);
+        }
+    }
+
+    /// Tokens a millisecond of one text in each slot, with a depth, or with the one that adapts. What was
+    /// learnt stays for the next call.
+    double run(TextKind kind, std::optional<std::int32_t> fixed) {
+        std::vector<std::int32_t> left(ids_.size(), n_tokens_);
+        if (!fixed) {
+            for (const SequenceId id : ids_) {
+                control_.begin(id, type, {longest, 0, 0.0F, 0.0F, "exact", true, "profit"}, false);
+            }
+        }
+        double ms = 0.0;
+        while (std::ranges::any_of(left, [](std::int32_t n) { return n > 0; })) {
+            ms += cycle(kind, fixed, left);
+        }
+        return static_cast<double>(ids_.size()) * n_tokens_ / ms;
+    }
+
+  private:
+    static constexpr DraftType type = DraftType::ngram_simple;
+
+    double cycle(TextKind kind, std::optional<std::int32_t> fixed, std::vector<std::int32_t>& left) {
+        std::vector<SequenceId> generating;
+        std::ranges::copy_if(ids_, std::back_inserter(generating),
+                             [&](SequenceId id) { return left[static_cast<std::size_t>(id)] > 0; });
+        if (!fixed) {
+            control_.start_cycle(generating, 1000);
+        }
+        DepthControl::Cycle cycle{.is_pure = true,
+                                  .rows = static_cast<std::int32_t>(generating.size()),
+                                  .draft_ms = 0.01,
+                                  .type = type,
+                                  .n_memory_tokens = 1000};
+        for (const SequenceId id : generating) {
+            std::int32_t& rest = left[static_cast<std::size_t>(id)];
+            const std::int32_t depth = std::min(depth_of(id, fixed), rest - 1);
+            const std::int32_t drafted = chance() < kind.found ? depth : 0;
+            std::int32_t accepted = 0;
+            while (accepted < drafted && chance() < kind.accepted) {
+                ++accepted;
+            }
+            if (!fixed) {
+                control_.on_verified(id, type, drafted, accepted, std::min(drafted, accepted + 1), drafted);
+            }
+            cycle.rows += drafted;
+            cycle.n_drafting += drafted > 0 ? 1 : 0;
+            cycle.deepest = std::max(cycle.deepest, drafted);
+            rest -= 1 + accepted;
+        }
+        const double ms = cost_.start + cost_.row * cycle.rows;
+        cycle.model_ms = ms * std::max(0.1, 1.0 + time_scatter * normal_(random_));
+        cycle.model_ms *= chance() < hitches ? 3.0 : 1.0;
+        if (!fixed) {
+            control_.end_cycle(cycle);
+            end_finished(generating, left);
+        }
+        return ms;
+    }
+
+    std::int32_t depth_of(SequenceId id, std::optional<std::int32_t> fixed) {
+        if (fixed) {
+            return *fixed;
+        }
+        return control_.is_baseline_probe() ? 0 : control_.cap(id, type, true);
+    }
+
+    void end_finished(const std::vector<SequenceId>& generating, const std::vector<std::int32_t>& left) {
+        for (const SequenceId id : generating) {
+            if (left[static_cast<std::size_t>(id)] <= 0) {
+                control_.end(id);
+            }
+        }
+    }
+
+    double chance() { return uniform_(random_); }
+
+    CycleCost cost_;
+    std::int32_t n_tokens_;
+    DepthControl control_;
+    std::vector<SequenceId> ids_;
+    std::mt19937 random_;
+    std::normal_distribution<double> normal_;
+    std::uniform_real_distribution<double> uniform_;
+};
+
+/// Speeds of a kind of text, means over texts.
+struct TextSpeeds {
+    double adaptive = 0.0;
+    double plain = 0.0;
+    double best = 0.0;  // of the fixed depths 0, 1, 2, 4, 8 and 16
+};
+
+/// All kinds in the order given, `n_texts` of each after one with which the depth meets the kind.
+inline std::vector<TextSpeeds> simulate_texts(CycleCost cost, std::int32_t n_slots, std::int32_t n_tokens,
+                                              std::int32_t n_texts, std::uint32_t seed,
+                                              const std::vector<TextKind>& kinds) {
+    TextSimulation simulation(cost, n_slots, n_tokens, seed);
+    const auto mean = [&](TextKind kind, std::optional<std::int32_t> depth, std::int32_t n) {
+        double sum = 0.0;
+        for (std::int32_t i = 0; i < n; ++i) {
+            sum += simulation.run(kind, depth);
+        }
+        return sum / n;
+    };
+    std::vector<TextSpeeds> speeds;
+    for (const TextKind kind : kinds) {
+        TextSpeeds found;
+        for (const std::int32_t depth : {0, 1, 2, 4, 8, 16}) {
+            const double speed = mean(kind, depth, 3 * n_texts);
+            found.plain = depth == 0 ? speed : found.plain;
+            found.best = std::max(found.best, speed);
+        }
+        simulation.run(kind, std::nullopt);
+        found.adaptive = mean(kind, std::nullopt, n_texts);
+        speeds.push_back(found);
+    }
+    return speeds;
+}
+
+}  // namespace paddock
