@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -16,12 +15,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from framework.runtime.child import Child
 from framework.runtime.health_watch import HELD_UP_S
-from framework.runtime.kept import Kept
 from framework.runtime.lease import Lease
-from framework.runtime.logs import LogBuffer
-from framework.runtime.process import EngineProcess
 from framework.runtime.silence import HealthLimits
 from framework.values.instance import State
 from tests.conftest import MakeFake
@@ -229,37 +224,6 @@ async def test_an_engine_that_was_told_to_end_from_outside_and_waits_for_ever_is
     reason = rig.event("exited").reason
     assert reason is not None
     assert reason.code == "engine_hung"
-
-
-class Held(EngineProcess):
-    """A process that a driver holds, so that SIGKILL does nothing to it."""
-
-    def signal_kill(self) -> None:
-        """Nothing happens."""
-
-
-class HeldChild(Held, Child):
-    """One that dies with us."""
-
-
-class HeldKept(Held, Kept):
-    """One that goes on without us."""
-
-
-@pytest.mark.parametrize("is_kept", [False, True])
-async def test_what_outlives_sigkill_is_over_for_everybody_else(tmp_path: Path, is_kept: bool) -> None:
-    argv, env, log = [shutil.which("sleep") or "/bin/sleep", "60"], dict(os.environ), LogBuffer()
-    child: EngineProcess
-    if is_kept:
-        child = await HeldKept.spawn(argv, env, log=log, cwd=tmp_path, output=tmp_path / "out")
-    else:
-        child = await HeldChild.spawn(argv, env, log=log, cwd=tmp_path)
-    child.give_up()
-    assert await asyncio.wait_for(child.exited, 30.0) == -signal.SIGKILL
-    assert not child.alive
-    assert child.group_members() == (child.pid,), "what it holds stays booked as long as it is there"
-    assert (await child.kill()).survivors == ()
-    await child.close()
 
 
 async def test_an_engine_that_hangs_while_it_drains_does_not_hold_up_what_waits_for_its_end(
