@@ -304,10 +304,11 @@ class Manager:
     async def _keep_state(self) -> None:
         """Commands find us and prove themselves by files that somebody may delete."""
         directory, address = self._shop.state_dir, str(self._listening.address)
+        kept = (directory, self._services.token, address, self._shop.state_id)
         while True:
             await asyncio.sleep(KEEP_S)
             try:
-                await asyncio.to_thread(state_dir.keep, directory, self._services.token, address)
+                await asyncio.to_thread(state_dir.keep, *kept)
             except state_dir.StateDirError as error:
                 log.warning("%s", error)
 

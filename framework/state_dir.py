@@ -108,11 +108,12 @@ def identity(directory: Path) -> str:
     return made
 
 
-def keep(directory: Path, token: str, address: str) -> None:
-    """Put back what commands need to find us, should somebody have deleted it. Raises StateDirError."""
+def keep(directory: Path, token: str, address: str, state_id: str) -> None:
+    """Put back what commands need to find us, and what the next life knows our processes by, should somebody
+    have deleted it. Raises StateDirError."""
     if not directory.exists():
         prepare(directory)
-    for name, text in ((TOKEN_FILE, token), (LISTENER_FILE, address)):
+    for name, text in ((TOKEN_FILE, token), (LISTENER_FILE, address), (ID_FILE, state_id)):
         if not (directory / name).exists():
             _write(directory / name, text)
 

@@ -55,7 +55,7 @@ def _removal(view: ModelView) -> ModelAction:
 def _action(request: ModelRequest, view: ModelView | None) -> ModelAction:
     if view is None or view.removed:
         return _addition(request)
-    running = _running(view)
+    running = _running(view, request)
     changes = compare_requests(view.request, request, running)
     effect = strongest_effect(changes)
     kind = KINDS[effect]
@@ -75,10 +75,13 @@ def _addition(request: ModelRequest) -> ModelAction:
     return ModelAction(request.id, None, "start" if starts else "record", (change,))
 
 
-def _running(view: ModelView) -> InstanceView | None:
+def _running(view: ModelView, request: ModelRequest) -> InstanceView | None:
+    """What a change is compared with: of several replicas one that has not got it yet."""
     if view.going:
         return None
-    return next((instance for instance in view.instances if instance.state in ALIVE), None)
+    alive = [instance for instance in view.instances if instance.state in ALIVE]
+    behind = (instance for instance in alive if needs_another_start(instance.request, request))
+    return next(behind, alive[0] if alive else None)
 
 
 def _may_start(view: ModelView, request: ModelRequest) -> bool:

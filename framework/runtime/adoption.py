@@ -10,6 +10,7 @@ where it no longer has it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +37,8 @@ from framework.telemetry.events import utc_now
 from framework.values.manifest import Manifest
 from framework.values.plan import REDACTED
 from framework.values.request import ModelRequest
+
+log = logging.getLogger(__name__)
 
 # 15 §5: an engine answers these within milliseconds, whatever it works on; a swapped out one takes longer.
 HANDSHAKE_S = 8.0
@@ -109,8 +112,17 @@ def still_running(state_dir: Path) -> list[int]:
 def _proven(state_dir: Path, state_id: str, manifest: Manifest) -> list[LeftBehind]:
     """By what the system says of the processes, before they are asked."""
     records = [record for record in read_records(state_dir).values() if record is not None]
-    found = (_left_behind(record, state_id, manifest) for record in records)
-    return [left for left in found if left is not None]
+    found = []
+    for record in records:
+        try:
+            left = _left_behind(record, state_id, manifest)
+        except Exception:
+            # One odd record must not cost the others their processes.
+            log.exception("%s: its record cannot be used", record.instance)
+            continue
+        if left is not None:
+            found.append(left)
+    return found
 
 
 def _left_behind(record: Record, state_id: str, manifest: Manifest) -> LeftBehind | None:

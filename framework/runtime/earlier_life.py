@@ -28,7 +28,7 @@ async def settle(shop: Shop, manifest: Manifest) -> list[LeftBehind]:
     adopted = frozenset(left.record.instance for left in found)
     try:
         orphans = await asyncio.to_thread(sweep, shop.state_dir, shop.state_id, adopted)
-        shop.left_alone = frozenset(orphan.instance for orphan in orphans if orphan.is_left)
+        shop.left_alone = frozenset(orphan.instance for orphan in orphans if not orphan.gone)
         for orphan in orphans:
             _tell(shop, orphan)
     except Exception as error:  # noqa: BLE001  told by _tell_fault
@@ -43,7 +43,7 @@ def _tell_fault(shop: Shop, error: Exception) -> None:
 
 
 def _tell(shop: Shop, orphan: Orphan) -> None:
-    verdict = "left" if orphan.is_left else "ended"
+    verdict = "left" if not orphan.gone else "ended"
     data = {
         "pid": orphan.pid,
         "exe": orphan.exe,
@@ -52,7 +52,8 @@ def _tell(shop: Shop, orphan: Orphan) -> None:
         "verdict": verdict,
         "gone": orphan.gone,
     }
-    text = f"ended process {orphan.pid} ({orphan.exe}), left behind by {orphan.instance}"
+    done = "ended" if orphan.gone else "could not end"
+    text = f"{done} process {orphan.pid} ({orphan.exe}), left behind by {orphan.instance}"
     if orphan.is_left:
         text = (
             f"process {orphan.pid} ({orphan.exe}) may be {orphan.instance} of an earlier `paddock up`, which"

@@ -74,11 +74,13 @@ class HealthWatch:
     async def _wait_for_trouble(self, instance: Instance, lines: LogBuffer) -> Reason | None:
         """Why the process should be ended; None when it serves no longer."""
         limits = self._shop.health
-        stall, looked_s = Stall(limits, newest=lines.ready_at), time.monotonic()
-        while _is_watched(instance):
-            await asyncio.sleep(limits.every_s)
+        looked_s = time.monotonic()
+        await asyncio.sleep(limits.every_s)
+        # Only now: by then what a process said in an earlier life of ours has been read.
+        stall = Stall(limits, newest=lines.ready_at)
+        while True:
             if not _is_watched(instance):
-                break
+                return None
             answered = await self._answers(instance, limits.quick_s)
             if answered is None:
                 reason = None
@@ -91,7 +93,7 @@ class HealthWatch:
             if reason is not None:
                 return reason
             looked_s = time.monotonic()
-        return None
+            await asyncio.sleep(limits.every_s)
 
     async def _listen(self, instance: Instance) -> Reason | None:
         """It left one probe without an answer: wait for its next one, or for the verdict."""

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from framework.runtime.child import LAST_WORDS_S, READER_WAIT_S
 from framework.runtime.logs import LineSplitter, LogBuffer
 from framework.runtime.output_file import OutputFile, new_output
 from framework.runtime.process import EngineProcess
-from framework.runtime.process_identity import is_same
+from framework.runtime.process_identity import is_same, start_identity
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +39,19 @@ class Kept(EngineProcess):
 
     is_kept: ClassVar[bool] = True
 
-    def __init__(self, pid: int, log: LogBuffer, output: OutputFile | None, watch: _ExitWatch) -> None:
+    def __init__(
+        self,
+        pid: int,
+        identity: str,
+        log: LogBuffer,
+        output: OutputFile | None,
+        watch: _ExitWatch,
+        *,
+        is_of_another_life: bool = False,
+    ) -> None:
         super().__init__(pid)
+        self._identity = identity
+        self._is_of_another_life = is_of_another_life
         self._log = log
         self._output = output
         self._watch_for = watch
@@ -76,7 +88,7 @@ class Kept(EngineProcess):
                 os.close(printed)
 
         process, read = await asyncio.to_thread(start)
-        return cls(process.pid, log, read, _OfChild(process))
+        return cls(process.pid, start_identity(process.pid), log, read, _OfChild(process))
 
     @classmethod
     def adopt(cls, pid: int, identity: str, *, log: LogBuffer, output: Path) -> Kept:
@@ -87,7 +99,7 @@ class Kept(EngineProcess):
         except OSError as error:
             read = None
             log.append(f"--- what this process prints cannot be read: {error.strerror or error} ---")
-        return cls(pid, log, read, _OfStranger(pid, identity))
+        return cls(pid, identity, log, read, _OfStranger(pid, identity), is_of_another_life=True)
 
     async def wait_output(self) -> None:
         """Wait up to 2 s until the output of an ended process has been read."""
@@ -100,6 +112,10 @@ class Kept(EngineProcess):
         for task in (self._tail, self._watcher):
             task.cancel()
         await asyncio.wait({self._tail, self._watcher}, timeout=READER_WAIT_S)
+
+    def _signal_group(self, number: signal.Signals | None) -> bool:
+        # Once it and its group have gone, nothing keeps their number from somebody else's process.
+        return is_same(self.pid, self._identity) != "other" and super()._signal_group(number)
 
     async def let_go(self) -> None:
         """Leave it to the next manager: nothing of ours holds it or looks at it any more."""
@@ -130,6 +146,10 @@ class Kept(EngineProcess):
                     continue
                 if is_over:
                     break
+                if self._is_of_another_life:
+                    # What it said before is no trouble of this life.
+                    self._is_of_another_life = False
+                    self._log.shrink()
                 quiet += 1
                 await self._pause(QUIET_POLL_S if quiet > QUIET_AFTER_POLLS else BUSY_POLL_S)
         except OSError as error:

@@ -28,21 +28,28 @@ MOST_PID = 2**31
 
 
 def start_identity(pid: int) -> str:
-    """When a process started, with the method that tells it: `proc:` by the kernel's own clock where there is
-    /proc, else `ps:`, else `none:`.
+    """When a process started, with the method that tells it: `proc:` by the kernel's own clock and the boot
+    that it counts from, where there is /proc, else `ps:`, else `none:`.
 
     /proc comes first because psutil's time is by the wall clock, and moves with it.
     """
     if (PROC / "self" / "stat").exists():
         try:
             text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-            return f"proc:{text.rpartition(')')[2].split()[FIELDS_AFTER_NAME]}"
+            return f"proc:{text.rpartition(')')[2].split()[FIELDS_AFTER_NAME]}{_boot()}"
         except (OSError, IndexError):
             return UNKNOWN
     try:
         return f"ps:{psutil.Process(pid).create_time()}"
     except psutil.Error:
         return UNKNOWN
+
+
+def _boot() -> str:
+    """Which life of the kernel this is: after another boot the same number may start at the same tick."""
+    with contextlib.suppress(OSError):
+        return f"@{(PROC / 'sys/kernel/random/boot_id').read_text(encoding='ascii').strip()}"
+    return ""
 
 
 def is_same(pid: int, identity: str) -> Sameness:

@@ -13,7 +13,7 @@ import logging
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -21,14 +21,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from framework.engines.redaction import redact_argv, redact_environment
+from framework.engines.redaction import redact_argv
 from framework.planning.slot_saving.fingerprint import Loaded
 from framework.reconcile.compare import request_digest
 from framework.runtime.private import make_private
 from framework.runtime.process_identity import program_of, start_identity
 from framework.telemetry.events import utc_now
 from framework.values.naming import instance_file_name, instance_name
-from framework.values.plan import LaunchPlan, LaunchResult
+from framework.values.plan import REDACTED, LaunchPlan, LaunchResult
 from framework.values.request import ModelRequest
 
 log = logging.getLogger(__name__)
@@ -210,7 +210,10 @@ def remove(path: Path) -> None:
 
 
 def remove_outputs(state_dir: Path) -> None:
-    """Take away what processes printed of which nothing else is known."""
+    """Take away what processes printed of which nothing else is known, and records that were not finished."""
+    with contextlib.suppress(OSError):
+        for path in (state_dir / FOLDER).glob(f".*{RECORD}.*"):
+            path.unlink(missing_ok=True)
     for path in _outputs(state_dir):
         if not path.with_name(path.name.removesuffix(OUTPUT) + RECORD).exists():
             remove(path)
@@ -220,18 +223,23 @@ def without_secrets(plan: LaunchPlan) -> LaunchPlan:
     """The plan as it may be kept on a disk."""
     request = replace(
         plan.request,
-        env=redact_environment(plan.request.env),
-        engine=replace(plan.request.engine, env=redact_environment(plan.request.engine.env)),
+        env=_names(plan.request.env),
+        engine=replace(plan.request.engine, env=_names(plan.request.engine.env)),
         extra_args=redact_argv(plan.request.extra_args),
     )
     inputs = plan.spec_inputs
     return replace(
         plan,
         request=request,
-        env=redact_environment(plan.env),
+        env=_names(plan.env),
         sections=tuple(replace(one, tokens=redact_argv(one.tokens)) for one in plan.sections),
         spec_inputs=None if inputs is None else replace(inputs, args=redact_argv(inputs.args)),
     )
+
+
+def _names(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without values: a process has its own, and which of them are secrets no name says for sure."""
+    return dict.fromkeys(environment, REDACTED)
 
 
 def _outputs(state_dir: Path) -> Iterator[Path]:

@@ -44,7 +44,8 @@ class Sight:
     owner: Sameness
     process: Sameness
     is_engine: bool
-    is_ours: bool
+    is_ours: bool | None
+    """Whether it has our mark; None where its environment cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Orphan:
 def sweep(state_dir: Path, state_id: str, adopted: Collection[str] = ()) -> list[Orphan]:
     """Both steps, past the instances that were taken over. REQUIRES: we hold the state directory."""
     ending: dict[psutil.Process, Orphan] = {}
+    noted: dict[str, Path] = {}
     left: dict[int, Orphan] = {}
     for path, record in read_records(state_dir).items():
         if record is not None and record.instance in adopted:
@@ -79,28 +81,37 @@ def sweep(state_dir: Path, state_id: str, adopted: Collection[str] = ()) -> list
         else:
             with contextlib.suppress(psutil.Error):
                 ending[psutil.Process(record.pid)] = _orphan(record)
-            remove(path)
+            noted[record.instance] = path
+    # Also what lies behind a process that is left, such as the engine of a wrapper.
+    spared = {*adopted, *(orphan.instance for orphan in left.values())}
     for process in psutil.process_iter():
         instance = mark_of(environment_of(process.pid), state_id)
-        if not instance or instance in adopted or process.pid in left or process in ending:
+        if not instance or instance in spared or process in ending:
             continue
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
                 ending[process] = Orphan(process.pid, program_of(process.pid), instance, "mark")
+    ended = _end(ending)
+    # What would not go keeps its record, and its name.
+    alive = {orphan.instance for orphan in ended if not orphan.gone}
+    for instance, path in noted.items():
+        if instance not in alive:
+            remove(path)
     remove_outputs(state_dir)
-    return [*_end(ending), *left.values()]
+    return [*ended, *left.values()]
 
 
 def judge(sight: Sight) -> Verdict:
     """What happens to a record and its process (07 §8.2). Pure."""
-    if sight.is_self or sight.owner in ("same", "unknown"):
+    if sight.is_self:
         return "leave"
     if sight.process in ("gone", "other"):
         return "forget"
-    if sight.process == "unknown":
+    if sight.owner in ("same", "unknown") or sight.process == "unknown":
         # Removing the only trace of a possible orphan would help nobody.
         return "leave"
-    return "end" if sight.is_engine or sight.is_ours else "forget"
+    is_proven = sight.is_engine if sight.is_ours is None else sight.is_ours
+    return "end" if is_proven else "forget"
 
 
 def _orphan(record: Record) -> Orphan:
@@ -111,13 +122,14 @@ def _orphan(record: Record) -> Orphan:
 
 def _see(record: Record, state_id: str) -> Sight:
     is_ours = record.state_id == state_id
+    environment = environment_of(record.pid)
     return Sight(
         is_self=record.pid == os.getpid(),
         # What another state directory noted, and somebody copied here, is that directory's business.
         owner=is_same(record.owner_pid, record.owner_identity) if is_ours else "unknown",
         process=is_same(record.pid, record.identity),
         is_engine=is_engine(record.pid, record.exe),
-        is_ours=bool(mark_of(environment_of(record.pid), state_id)),
+        is_ours=bool(mark_of(environment, state_id)) if environment else None,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from framework.planning.slot_saving.fingerprint import Loaded, files_of, fingerprint
 from framework.runtime.process_identity import start_identity
-from framework.runtime.records import Named, Trace, read_record, read_records
+from framework.runtime.records import Named, Trace, read_record, read_records, without_secrets
 from framework.values.engine import Capabilities, EngineBinary, EngineRef, FileId
 from framework.values.plan import (
     Attempt,
@@ -91,8 +91,8 @@ def test_all_of_a_launch_comes_back(tmp_path: Path) -> None:
     record = read_record(only_path(tmp_path))
     assert record is not None
     assert record.committed is not None
-    assert (record.committed.plan, record.committed.result) == (PLAN, RESULT)
-    assert record.committed.loaded == LOADED
+    assert (record.committed.plan, record.committed.result) == (without_secrets(PLAN), RESULT)
+    assert record.committed.loaded == replace(LOADED, plan=without_secrets(PLAN))
     assert (record.instance, record.generation, record.key) == ("org/a model.0@3", 3, "the-key")
     assert record.identity == record.owner_identity == start_identity(os.getpid())
     one.remove()
@@ -107,14 +107,14 @@ def test_a_process_that_dies_with_us_leaves_no_key(tmp_path: Path) -> None:
 def test_secrets_stay_out(tmp_path: Path) -> None:
     request = replace(
         REQUEST,
-        env={"HF_TOKEN": "secret-1", "B": "2"},
+        env={"HF_TOKEN": "secret-1", "DATABASE_URL": "secret-4", "B": "\udcff"},
         engine=replace(REQUEST.engine, env={"API_KEY": "secret-2"}),
         extra_args=("--hf-token", "secret-3"),
     )
     plan: LaunchPlan = replace(
         PLAN,
         request=request,
-        env={"HF_TOKEN": "secret-1", "API_KEY": "secret-2"},
+        env={"HF_TOKEN": "secret-1", "API_KEY": "secret-2", "DATABASE_URL": "secret-4", "B": "\udcff"},
         sections=(*PLAN.sections, Section("user", ("--hf-token", "secret-3"), "user")),
         spec_inputs=replace(PLAN.spec_inputs, args=("--hf-token", "secret-3")) if PLAN.spec_inputs else None,
     )
@@ -123,7 +123,10 @@ def test_secrets_stay_out(tmp_path: Path) -> None:
     one.commit(plan, RESULT, replace(LOADED, plan=plan))
     text = only_path(tmp_path).read_text()
     assert "secret-" not in text
-    assert read_record(only_path(tmp_path)) is not None
+    record = read_record(only_path(tmp_path))
+    assert record is not None
+    assert record.committed is not None
+    assert set(record.committed.plan.env) == set(plan.env)
 
 
 def test_what_a_later_version_adds_is_no_obstacle(tmp_path: Path) -> None:
@@ -138,7 +141,7 @@ def test_what_a_later_version_adds_is_no_obstacle(tmp_path: Path) -> None:
     record = read_record(path)
     assert record is not None
     assert record.committed is not None
-    assert record.committed.plan.request == REQUEST
+    assert record.committed.plan.request == without_secrets(PLAN).request
 
 
 @pytest.mark.parametrize(

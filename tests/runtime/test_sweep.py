@@ -25,7 +25,10 @@ ORPHAN = Sight(is_self=False, owner="gone", process="same", is_engine=True, is_o
         pytest.param({"process": "unknown"}, "leave", id="it-cannot-be-told"),
         pytest.param({"is_engine": False, "is_ours": False}, "forget", id="another-program"),
         pytest.param({"is_engine": False}, "end", id="no-engine-and-ours"),
-        pytest.param({"is_ours": False}, "end", id="an-engine-whose-environment-is-hidden"),
+        pytest.param({"is_ours": None}, "end", id="an-engine-whose-environment-is-hidden"),
+        pytest.param({"is_ours": None, "is_engine": False}, "forget", id="hidden-and-no-engine"),
+        pytest.param({"is_ours": False}, "forget", id="an-engine-without-our-mark"),
+        pytest.param({"owner": "unknown", "process": "other"}, "forget", id="a-number-of-somebody-else"),
     ],
 )
 def test_the_verdict(changes: dict[str, object], verdict: Verdict) -> None:
