@@ -64,6 +64,15 @@ def test_priority_orders_starts_before_the_order_of_the_file() -> None:
     assert kinds([request("low"), request("high", priority=5)], []) == [("high", "start"), ("low", "start")]
 
 
+@pytest.mark.parametrize("new_first", [True, False])
+def test_replicas_that_were_left_mixed_come_to_be_alike(running: InstanceView, new_first: bool) -> None:
+    old, new = request("a"), replace(request("a"), n_ctx=8192)
+    requests = (new, old) if new_first else (old, new)
+    instances = tuple(replace(running, request=one, replica=at) for at, one in enumerate(requests))
+    left = replace(view(old, running), instances=instances)
+    assert kinds([new], [left]) == [("a", "replace")]
+
+
 def test_a_model_stopped_by_command_stays_stopped_under_the_same_manifest() -> None:
     stopped = view(request("a"), stopped_by_command=True)
     assert kinds([request("a")], [stopped]) == [("a", "none")]
