@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 # 15 §5: an engine answers these within milliseconds, whatever it works on; a swapped out one takes longer.
 HANDSHAKE_S = 8.0
+SILENT = f"it did not answer for its model, with its key, within {HANDSHAKE_S:g} s"
 PAUSE_S = 0.25
 
 
@@ -59,22 +60,32 @@ class LeftBehind:
     """Whether the manifest asks for the same."""
 
 
-async def find_left_behind(
-    state_dir: Path, state_id: str, manifest: Manifest, client: EngineClient
-) -> list[LeftBehind]:
+async def find_left_behind(state_dir: Path, state_id: str, manifest: Manifest, client: EngineClient) -> Found:
     """All that can be taken over, one for each replica. REQUIRES: we hold the state directory."""
-    proven = await asyncio.to_thread(_proven, state_dir, state_id, manifest)
+    proven, refused = await asyncio.to_thread(_proven, state_dir, state_id, manifest)
     answers = await asyncio.gather(*(_answers(left, client) for left in proven))
     newest: dict[tuple[str, int], LeftBehind] = {}
-    for left, is_ours in zip(proven, answers, strict=True):
+    for left, is_ours in sorted(
+        zip(proven, answers, strict=True), key=lambda pair: pair[0].record.generation
+    ):
+        if not is_ours:
+            refused[left.record.instance] = SILENT
+            continue
         place = (left.record.model, left.record.replica)
-        known = newest.get(place)
-        if is_ours and (known is None or known.record.generation < left.record.generation):
-            newest[place] = left
-    found = list(newest.values())
-    for left in found:
+        if place in newest:
+            refused[newest[place].record.instance] = "a newer instance of the same replica serves"
+        newest[place] = left
+    for left in newest.values():
         await asyncio.to_thread(claim, state_dir, left.record)
-    return found
+    return Found(list(newest.values()), refused)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What can be taken over, and of every other instance with a record why it cannot."""
+
+    taken: list[LeftBehind]
+    refused: Mapping[str, str]
 
 
 def by_model(found: Iterable[LeftBehind]) -> Mapping[str, Sequence[LeftBehind]]:
@@ -109,33 +120,46 @@ def still_running(state_dir: Path) -> list[int]:
     return sorted(record.pid for record in left if is_same(record.pid, record.identity) == "same")
 
 
-def _proven(state_dir: Path, state_id: str, manifest: Manifest) -> list[LeftBehind]:
+def _proven(state_dir: Path, state_id: str, manifest: Manifest) -> tuple[list[LeftBehind], dict[str, str]]:
     """By what the system says of the processes, before they are asked."""
-    records = [record for record in read_records(state_dir).values() if record is not None]
-    found = []
-    for record in records:
+    found: list[LeftBehind] = []
+    refused: dict[str, str] = {}
+    for record in read_records(state_dir).values():
+        if record is None:
+            continue
         try:
-            left = _left_behind(record, state_id, manifest)
+            found.append(_left_behind(record, state_id, manifest))
+        except _Unproven as cause:
+            refused[record.instance] = str(cause)
         except Exception:
             # One odd record must not cost the others their processes.
             log.exception("%s: its record cannot be used", record.instance)
-            continue
-        if left is not None:
-            found.append(left)
-    return found
+            refused[record.instance] = "its record cannot be used; the log has the details"
+    return found, refused
 
 
-def _left_behind(record: Record, state_id: str, manifest: Manifest) -> LeftBehind | None:
-    committed = record.committed
-    if committed is None or record.state_id != state_id or record.pid == os.getpid():
-        return None
+class _Unproven(Exception):
+    """The text says what is not as it should be."""
+
+
+def _left_behind(record: Record, state_id: str, manifest: Manifest) -> LeftBehind:
+    """Raises _Unproven."""
+    if record.state_id != state_id or record.pid == os.getpid():
+        raise _Unproven("its record is not of this state directory")
     if is_same(record.owner_pid, record.owner_identity) not in ("gone", "other"):
-        return None
-    if is_same(record.pid, record.identity) != "same" or not leads_group(record.pid):
-        return None
+        raise _Unproven("the manager that started it may still be there")
+    if is_same(record.pid, record.identity) != "same":
+        raise _Unproven("its process has gone")
+    committed = record.committed
+    if committed is None:
+        raise _Unproven("it was not ready yet, so nobody had seen that it works")
+    if not leads_group(record.pid):
+        raise _Unproven("it leads no process group of its own")
     environment = environment_of(record.pid)
-    if program_of(record.pid) != record.exe or mark_of(environment, state_id) != record.instance:
-        return None
+    if program_of(record.pid) != record.exe:
+        raise _Unproven(f"it executes another file than {record.exe}")
+    if mark_of(environment, state_id) != record.instance:
+        raise _Unproven("its environment lacks the mark of this state directory")
     wanted = manifest.models.get(record.model)
     is_as_asked = wanted is not None and request_digest(wanted) == record.digest
     plan = committed.plan

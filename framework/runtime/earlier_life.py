@@ -9,31 +9,32 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from framework.runtime.adoption import LeftBehind, find_left_behind
+from framework.runtime.adoption import Found, LeftBehind, find_left_behind
 from framework.runtime.shop import Shop
 from framework.runtime.sweep import Orphan, sweep
 from framework.values.manifest import Manifest
+from framework.values.reason import Reason
 
 log = logging.getLogger(__name__)
 
 
 async def settle(shop: Shop, manifest: Manifest) -> list[LeftBehind]:
     """What is to be taken over; everything else that is ours is gone when this returns."""
-    found: list[LeftBehind] = []
+    found = Found([], {})
     try:
         if manifest.server.on_exit == "keep":
             found = await find_left_behind(shop.state_dir, shop.state_id, manifest, shop.client)
     except Exception as error:  # noqa: BLE001  told by _tell_fault
         _tell_fault(shop, error)
-    adopted = frozenset(left.record.instance for left in found)
+    adopted = frozenset(left.record.instance for left in found.taken)
     try:
         orphans = await asyncio.to_thread(sweep, shop.state_dir, shop.state_id, adopted)
         shop.left_alone = frozenset(orphan.instance for orphan in orphans if not orphan.gone)
         for orphan in orphans:
-            _tell(shop, orphan)
+            _tell(shop, orphan, found.refused.get(orphan.instance))
     except Exception as error:  # noqa: BLE001  told by _tell_fault
         _tell_fault(shop, error)
-    return found
+    return found.taken
 
 
 def _tell_fault(shop: Shop, error: Exception) -> None:
@@ -42,7 +43,8 @@ def _tell_fault(shop: Shop, error: Exception) -> None:
     shop.events.record("sweep_error", f"{what}: {type(error).__name__}; the log has the details")
 
 
-def _tell(shop: Shop, orphan: Orphan) -> None:
+def _tell(shop: Shop, orphan: Orphan, why: str | None) -> None:
+    """`why` it was not taken over, where that was wanted."""
     verdict = "left" if not orphan.gone else "ended"
     data = {
         "pid": orphan.pid,
@@ -59,6 +61,16 @@ def _tell(shop: Shop, orphan: Orphan) -> None:
             f"process {orphan.pid} ({orphan.exe}) may be {orphan.instance} of an earlier `paddock up`, which"
         )
         text += " cannot be proven; end it yourself if it is not needed"
-    shop.events.record("orphan", text, data=data)
+    shop.events.record("orphan", text, reason=_not_taken_over(orphan, why) if why else None, data=data)
     if orphan.gone:
         shop.ledger.came_back(orphan.held_bytes)
+
+
+def _not_taken_over(orphan: Orphan, why: str) -> Reason:
+    return Reason(
+        "not_taken_over",
+        f"{orphan.instance} was to be kept and is not taken over: {why}.",
+        "Nothing, if it was ended: its model starts as the manifest says. Else end the process yourself.",
+        "warning",
+        {"pid": orphan.pid},
+    )
