@@ -46,6 +46,8 @@ async def restore(
     `plan` is as the last attempt left it; `timeout_s` is for each slot.
     """
     if not saves_slots(plan):
+        if plan.request.slot_save:
+            await _give_up(site.slot_folder, voice)
         return None
     folder = site.slot_folder
     files, beside = files_of(plan)
@@ -63,6 +65,16 @@ async def restore(
         return replace(loaded, restored=await restoring.run(voice))
     finally:
         await finish(asyncio.to_thread(slot_files.clear, folder))
+
+
+async def _give_up(folder: Path, voice: Voice) -> None:
+    """The model saves no slots as it runs now: nothing to come could use what was saved."""
+    record = await asyncio.to_thread(slot_files.take_record, folder)
+    if record is not None:
+        sizes = await asyncio.to_thread(_sizes, folder, record)
+        reason = _changed("what decides whether slots are saved")
+        voice.slots_discarded(len(record.slots), sum(sizes.values()), reason)
+    await asyncio.to_thread(slot_files.clear, folder)
 
 
 @dataclass(frozen=True)

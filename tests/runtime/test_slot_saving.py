@@ -245,6 +245,18 @@ async def test_another_engine_gets_nothing_of_it(rig: FleetRig, talk: Talk) -> N
     assert model.names == []
 
 
+async def test_what_nothing_to_come_can_use_goes(rig: FleetRig, talk: Talk) -> None:
+    model = talk()
+    await model.hold()
+    await model.unload()
+    model.request = replace(model.request, extra_args=("--no-cache-prompt",))
+    rig.declare(model.request)
+    await model.load()
+    assert model.told == ["slots_saved", "slots_discarded"]
+    assert model.cause() == "what decides whether slots are saved"
+    assert model.names == []
+
+
 async def test_another_model_file_gets_nothing_of_it(talk: Talk, tiny_gguf: Path) -> None:
     model = talk()
     await model.hold()
