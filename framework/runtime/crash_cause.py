@@ -57,10 +57,9 @@ def crash_cause(
 ) -> Reason | None:
     """The reason to show instead of the bare exit; None where the exit code is all there is.
 
-    `host_kills` is how often the system has killed for lack of memory since the process started. Of a process
-    that was taken over the exit code is not known.
+    `host_kills` is how often the system has killed for lack of memory since the process started.
     """
-    if exit_code in (KILLED, WRAPPED_KILL, None) and host_kills > 0:
+    if exit_code in (KILLED, WRAPPED_KILL) and host_kills > 0:
         return _host_oom_killed(lines[-1] if lines else "")
     if plan is not None and endpoints(plan) and connection_broke(lines[-LINES:]):
         return _rpc_lost(endpoints(plan))

@@ -339,7 +339,7 @@ def plan_all(folder: Path, engine: Path, tables: str = "") -> dict[str, dict[str
     for name, case in CASES.items():
         text.append(f"[speculation.{name}]\n{case.policy}\n")
         text.append(f'[models.{name}]\nsource = "{case.file}.gguf"\nspeculation = "{name}"\ncontext = 512\n')
-        text.append(f"slots = 1\n{case.more}\n")
+        text.append(f'slots = 1\nslot_state = "off"\n{case.more}\n')
     manifest.write_text("".join(text), encoding="utf-8")
     environment = {
         "PATH": os.environ["PATH"],
