@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from framework.runtime.slot_saving import Patience
-from framework.values.instance import InstanceView, State
-from framework.values.request import ModelRequest, PoolLimits
+from framework.values.instance import State
+from framework.values.request import PoolLimits
 from tests.conftest import MakeFake
 from tests.runtime.conftest import FleetRig, changed, request_for
+from tests.runtime.conversations import Conversations
 from tests.support.asking import Client
 from tests.support.fakes import FakeEngine
 from tests.support.sized_models import write_large_model
@@ -42,45 +43,6 @@ async def next_manager(directory: Path) -> AsyncIterator[FleetRig]:
         running.cancel()
         await asyncio.wait({running})
         await rig.shop.client.close()
-
-
-class Conversations:
-    """A model with conversations in its slots, and its folder of saved ones."""
-
-    def __init__(self, rig: FleetRig, request: ModelRequest) -> None:
-        self.rig, self.request = rig, request
-        self.folder = rig.directory / "state" / "slots" / f"{request.id}.0"
-
-    async def hold(self, count: int = 2) -> InstanceView:
-        """Load the model and have so many conversations at once."""
-        self.rig.declare(self.request)
-        view = await self.rig.until(self.request.id, State.READY)
-        client = Client(self.rig.fleet, self.request)
-        await asyncio.gather(*(client.chat(f"Hello {number}.") for number in range(count)))
-        await client.close()
-        return view
-
-    async def unload(self, mode: Any = "drain") -> None:
-        self.rig.fleet.unload(self.request.id, mode, by="test")
-        await self.rig.until(self.request.id, State.STOPPED)
-
-    async def load(self) -> InstanceView:
-        self.rig.fleet.load(self.request.id, by="test")
-        return await self.rig.until(self.request.id, State.READY)
-
-    @property
-    def names(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
-
-    @property
-    def told(self) -> list[str]:
-        return [kind for kind in self.rig.kinds() if kind.startswith("slots_")]
-
-    def cause(self) -> str:
-        """Why nothing was carried over."""
-        reason = self.rig.event("slots_discarded").reason
-        assert reason is not None
-        return str(reason.evidence.get("cause") or reason.evidence.get("changed") or reason.code)
 
 
 Talk = Callable[..., Conversations]
