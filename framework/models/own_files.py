@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PRIVATE_FILE = 0o600
+UNFINISHED = ".tmp"
+"""Ends the names of files that are not whole; what is left of one is of a process that was killed."""
 OTHERS = 0o077
 
 
@@ -53,7 +55,7 @@ def read_own(path: Path, limit_bytes: int) -> bytes | None:
 
 def write_own(path: Path, data: bytes) -> None:
     """Replace a file as a whole, whatever lies there. Raises OSError."""
-    temporary = path.with_name(f".{os.getpid()}.{threading.get_ident()}.tmp")
+    temporary = path.with_name(f".{os.getpid()}.{threading.get_ident()}{UNFINISHED}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(temporary, flags, PRIVATE_FILE), "wb") as file:

@@ -60,10 +60,10 @@ class Loading:
     def _run(self) -> None:
         try:
             module = self._import()
-            wanted = self._settings.options.engine
-            engine: Engine = module.Engine(engine_params(module, wanted))
+            params = engine_params(module, self._settings.options.engine)
+            engine: Engine = module.Engine(params)
             self.engine.set_result((engine, module))
-            self._load(engine, module)
+            self._load(engine, module, params)
             self.model.set_result(None)
         except Exception as error:  # noqa: BLE001  raised by whoever waits
             self._has_begun.set()
@@ -80,12 +80,11 @@ class Loading:
         module.set_log_verbosity(0 if settings.log.disabled else settings.options.verbosity)
         return module
 
-    def _load(self, engine: Engine, module: Any) -> None:
+    def _load(self, engine: Engine, module: Any, params: Any) -> None:
         if self._settings.projector is not None:
             raise LoadFailed("mmproj", f"{NO_MEDIA} '{self._settings.projector}'")
-        wanted = self._settings.options.engine
-        check_context(engine_params(module, wanted), module)
-        log.info("loading model '%s'", wanted["model_path"])
+        check_context(params, module)
+        log.info("loading model '%s'", params.model_path)
         self._has_begun.set()
         try:
             engine.load()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from framework.engines.redaction import redact_argv
+from framework.models.own_files import UNFINISHED, write_own
 from framework.planning.slot_saving.fingerprint import Loaded
 from framework.reconcile.compare import request_digest
 from framework.runtime.private import make_private
@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 VERSION = 1
 FOLDER = "instances"
 RECORD, OUTPUT = ".json", ".out"
-PRIVATE_FILE = 0o600
 # A plan has some tens of kilobytes, a chat template in it perhaps as many again.
 MOST_BYTES = 4 * 2**20
 # More files than this many are not of ours, and a start must not read for ever.
@@ -49,7 +48,7 @@ class Committed:
     """What a process turned out to be once it was ready."""
 
     plan: LaunchPlan
-    """Without secrets: values of such variables and flags are left out."""
+    """Without values of variables, and of flags that sound like secrets."""
     result: LaunchResult
     ready_at: datetime
     restarts: int
@@ -160,7 +159,7 @@ class Trace:
     def _write(self, record: Record) -> None:
         try:
             make_private(self.folder)
-            _replace_file(self._path, _adapter().dump_json(record))
+            write_own(self._path, _adapter().dump_json(record))
         except (OSError, ValueError) as error:
             log.warning(
                 "%s: cannot write %s: %s; the next `paddock up` cannot take its process over, and ends it",
@@ -199,7 +198,7 @@ def claim(state_dir: Path, record: Record) -> None:
     name = instance_file_name(record.model, record.replica, record.generation)
     ours = replace(record, owner_pid=os.getpid(), owner_identity=start_identity(os.getpid()))
     with contextlib.suppress(OSError):
-        _replace_file(state_dir / FOLDER / f"{name}{RECORD}", _adapter().dump_json(ours))
+        write_own(state_dir / FOLDER / f"{name}{RECORD}", _adapter().dump_json(ours))
 
 
 def remove(path: Path) -> None:
@@ -212,7 +211,7 @@ def remove(path: Path) -> None:
 def remove_outputs(state_dir: Path) -> None:
     """Take away what processes printed of which nothing else is known, and records that were not finished."""
     with contextlib.suppress(OSError):
-        for path in (state_dir / FOLDER).glob(f".*{RECORD}.*"):
+        for path in (state_dir / FOLDER).glob(f".*{UNFINISHED}"):
             path.unlink(missing_ok=True)
     for path in _outputs(state_dir):
         if not path.with_name(path.name.removesuffix(OUTPUT) + RECORD).exists():
@@ -261,20 +260,6 @@ def _is_sound(record: Record, path: Path) -> bool:
         and path.name == f"{instance_file_name(*numbers)}{RECORD}"
         and all(one.tzinfo is not None for one in times)
     )
-
-
-def _replace_file(path: Path, text: bytes) -> None:
-    """Readers see the old text or the new one."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(temporary, flags, PRIVATE_FILE), "wb") as file:
-            file.write(text)
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 @cache
