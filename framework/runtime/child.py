@@ -17,8 +17,8 @@ from framework.runtime.process import EngineProcess
 READ_SIZE = 64 * 1024
 # A grandchild may hold the pipe open for ever; the reader waits this long for what is still in it.
 READER_WAIT_S = 2.0
-# Longer than it takes to read a full pipe, shorter than anybody notices.
-LAST_WORDS_S = 0.25
+# Nothing more is read for so long, twice: a loop that was held up finds the time over before it has read.
+SILENT_S = 0.1
 
 
 class Child(EngineProcess):
@@ -30,6 +30,7 @@ class Child(EngineProcess):
         super().__init__(process.pid)
         self._process = process
         self._lines = LineSplitter(log)
+        self._chunks = 0
         self._reader = asyncio.create_task(self._read(), name=f"reader of {self.pid}")
         self._watcher = asyncio.create_task(self._watch(), name=f"watcher of {self.pid}")
 
@@ -63,8 +64,18 @@ class Child(EngineProcess):
     async def _watch(self) -> None:
         code = await self._process.wait()
         # Its last words tell why; they are in the pipe already, unless a process of its own keeps that open.
-        await asyncio.wait({self._reader}, timeout=LAST_WORDS_S)
+        await self._until_silent()
         self._note_exit(code)
+
+    async def _until_silent(self) -> None:
+        clock = asyncio.get_running_loop().time
+        silent, deadline_s = 0, clock() + READER_WAIT_S
+        while silent < 2 and not self._reader.done():
+            before = self._chunks
+            await asyncio.wait({self._reader}, timeout=SILENT_S)
+            silent = silent + 1 if self._chunks == before else 0
+            if not silent and clock() > deadline_s:
+                return
 
     async def _read(self) -> None:
         stream = self._process.stdout
@@ -72,6 +83,7 @@ class Child(EngineProcess):
             return
         while chunk := await stream.read(READ_SIZE):
             self._lines.feed(chunk)
+            self._chunks += 1
             # A flood must not keep everybody else from their turn.
             await asyncio.sleep(0)
         self._lines.end()

@@ -19,7 +19,7 @@ from typing import ClassVar
 import psutil
 
 from framework.engines.tether import untied
-from framework.runtime.child import LAST_WORDS_S, READER_WAIT_S
+from framework.runtime.child import READER_WAIT_S
 from framework.runtime.logs import LineSplitter, LogBuffer
 from framework.runtime.output_file import OutputFile, new_output
 from framework.runtime.process import EngineProcess
@@ -32,6 +32,8 @@ BUSY_POLL_S, QUIET_POLL_S = 0.05, 0.25
 QUIET_AFTER_POLLS = 40
 # Where the kernel does not tell of an exit.
 EXIT_POLL_S = 0.5
+# Longer than it takes to read what is left, shorter than anybody notices.
+LAST_WORDS_S = 0.25
 
 
 class Kept(EngineProcess):
@@ -126,7 +128,9 @@ class Kept(EngineProcess):
         code = await self._watch_for.ended()
         # Its last words tell why.
         self._no_more.set()
-        await asyncio.wait({self._tail}, timeout=LAST_WORDS_S)
+        for _ in range(2):
+            # A loop that was held up finds the time over before anything was read.
+            await asyncio.wait({self._tail}, timeout=LAST_WORDS_S)
         self._note_exit(code)
 
     async def _read(self) -> None:

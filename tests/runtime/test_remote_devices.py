@@ -112,6 +112,12 @@ def test_a_server_that_breaks_off_while_the_model_loads_is_lost() -> None:
     assert "broke while the model was loaded" in failure.reason.message
 
 
+@pytest.mark.parametrize("begun", ["", "0.00.445.113 ", "0.00.445.113 E "])
+def test_an_abort_is_seen_in_a_line_that_the_log_had_begun(begun: str) -> None:
+    lines = [line if line.startswith("0.") else begun + line for line in BROKEN]
+    assert connection_broke(lines)
+
+
 @pytest.mark.parametrize(
     ("lines", "exit_code", "said"),
     [
