@@ -17,7 +17,7 @@ from framework.values.plan import LaunchPlan
 # Time and level may be missing. Nothing may follow: names and texts from model files stand in other forms.
 CONNECT_FAILED = re.compile(r"(?:\d[\d.]* [A-Z] )?Failed to connect to (\S{1,261})")
 VERSION_DIFFERS = re.compile(r"(?:\d[\d.]* [A-Z] )?RPC server version mismatch: (\d{1,4}\.\d{1,4}\.\d{1,4})")
-# The abort writes past the log of the engine, whose own next line may have begun already: time, perhaps level.
+# The abort writes past the engine's log, whose own next line may have begun already: time, perhaps level.
 BROKEN = re.compile(
     r"(?:\d[\d.]* (?:[A-Z] )?)?\S{1,300}: Remote RPC server crashed or returned malformed response"
 )

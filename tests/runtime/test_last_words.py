@@ -16,14 +16,24 @@ from framework.runtime.logs import LogBuffer
 from framework.runtime.process import EngineProcess
 
 # More than one read, fewer lines than the log keeps of a second.
-TALK = "i=0; while [ $i -lt 150 ]; do echo $i $(printf %0800d 0); i=$((i+1)); done; echo the cause; kill -KILL $$"
+TALK = """
+i=0
+while [ $i -lt 150 ]; do echo $i $(printf %0800d 0); i=$((i+1)); done
+echo the cause
+kill -KILL $$
+"""
 HELD_UP_S = 0.3
 
 
-async def hold_up(over: asyncio.Event) -> None:
+def hold_up() -> None:
+    """What no code of the event loop should do."""
+    time.sleep(HELD_UP_S)
+
+
+async def hold_up_each_turn(over: asyncio.Event) -> None:
     """Other work of the loop, each turn of which takes longer than anybody waits."""
     while not over.is_set():
-        time.sleep(HELD_UP_S)
+        hold_up()
         await asyncio.sleep(0)
 
 
@@ -36,7 +46,7 @@ async def test_last_words_come_before_the_exit(tmp_path: Path, is_kept: bool) ->
     else:
         child = await Child.spawn(argv, env, log=log, cwd=tmp_path)
     over = asyncio.Event()
-    busy = asyncio.create_task(hold_up(over))
+    busy = asyncio.create_task(hold_up_each_turn(over))
     told: list[str] = []
     child.exited.add_done_callback(lambda _: told.extend(line.text for line in log.last(1)))
     assert await asyncio.wait_for(child.exited, 60.0) == -signal.SIGKILL
