@@ -1,11 +1,12 @@
 """Adaptive depth of the native engine against fixed depths, on texts of several kinds, at 1, 4 and 8 slots.
 
 Run by `make bench`. All servers of a drafter are up and take turns, so that whatever else the machine does
-meets all; a figure is the median of its rounds. Depth 0 is the same server told not to draft. At temperature
-0 each answer is compared with the first undrafted one. Where one differs, bench.near_ties says how near the
-two tokens were, and at which batch widths the model itself takes the other one without any draft; undrafted
-answers that differ are counted apart. A fixed depth that is far behind in the first round is not measured
-again; its one figure stands in brackets.
+meets all; a figure is the median of its rounds. Depth 0 is the same server told not to draft. Tokens count
+until the first of the streams has its answer: from then on fewer slots are busy. At temperature 0 each answer
+is compared with the first undrafted one. Where one differs, bench.near_ties says how near the two tokens were,
+and at which batch widths the model itself takes the other one without any draft; undrafted answers that differ
+are counted apart. A fixed depth that is far behind in the first round is not measured again; its one figure
+stands in brackets.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def lane_prompt(lane: int, prompt: str) -> str:
 def answers(
     setting: Setting, prompt: str, n_streams: int, n_tokens: int | None = None
 ) -> tuple[float, list[list[int]]]:
-    """Tokens per second of all streams together, and the tokens of each."""
+    """Tokens per second of all streams together while all are answered, and the tokens of each."""
     base = {"temperature": 0, "ignore_eos": True, "return_tokens": True, "seed": 1}
     n_predict = TOKENS[n_streams] if n_tokens is None else n_tokens
 
@@ -87,9 +88,19 @@ def answers(
 
     with ThreadPoolExecutor(n_streams) as pool:
         begun = time.monotonic()
-        found = list(pool.map(one, range(n_streams)))
+        lanes = [pool.submit(one, lane) for lane in range(n_streams)]
+        wait(lanes, return_when=FIRST_COMPLETED)
         elapsed_s = time.monotonic() - begun
-    return sum(map(len, found)) / elapsed_s, found
+        slots = setting.server.get("/slots").json()
+        n_made = sum(n_predict if lane.done() else decoded(slots[at]) for at, lane in enumerate(lanes))
+        found = [lane.result() for lane in lanes]
+    return n_made / elapsed_s, found
+
+
+def decoded(slot: Mapping[str, Any]) -> int:
+    """Tokens that a slot has made for its request."""
+    count: int = slot["next_token"][0]["n_decoded"]
+    return count
 
 
 @contextlib.contextmanager

@@ -63,6 +63,15 @@ TEST_CASE("a line joins the means on both sides") {
     CHECK(*model.cycle_ms(4, 0) == doctest::Approx(14.0));
 }
 
+TEST_CASE("all rows of a bucket cost what its mean says, as backends take them by the block") {
+    CostModel model = measured(8, 33.0);
+    for (int i = 0; i < 3; ++i) {
+        model.add_cycle(11, 56.0, 0);
+    }
+    CHECK(*model.cycle_ms(9, 0) == doctest::Approx(56.0));
+    CHECK(*model.cycle_ms(12, 0) == doctest::Approx(56.0));
+}
+
 TEST_CASE("a sample far above the mean is cut") {
     CostModel model = measured(1, 10.0);
     model.add_cycle(1, 10.0, 0);

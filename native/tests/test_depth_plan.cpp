@@ -119,3 +119,14 @@ TEST_CASE("a table takes in positions beyond its end and numbers below zero") {
     table.fill_gains(gains, 3);
     CHECK(table.n_samples() == 1);
 }
+
+TEST_CASE("drafts that are seldom found give and cost less") {
+    Case two({{0.9}, {0.9}}, {10.0, 11.0, 30.0});
+    CHECK(two.plan().depths == Depths{1, 0});
+    for (PlanSlot& slot : two.slots) {
+        slot.found = 0.5;
+    }
+    // Both at once are one row in the mean.
+    CHECK(two.plan().depths == Depths{1, 1});
+    CHECK(two.score({1, 1}) == doctest::Approx(1000.0 * (2.0 + 2 * 0.5 * 0.9) / (11.0 + 1.0)));
+}

@@ -22,12 +22,17 @@ struct TextKind {
 constexpr std::array<TextKind, 6> text_kinds{
     {{0.5, 0.45}, {0.72, 0.85}, {0.25, 0.25}, {0.6, 0.75}, {0.8, 0.05}, {0.9, 0.97}}};
 
-/// Milliseconds of a cycle: of a device that hardly feels a row, of one that does, and of two cores.
+/// Milliseconds of a cycle: of a device that hardly feels a row, of one that does, of two cores, and of one
+/// that takes the rows by eight.
 struct CycleCost {
     double start = 0.0;
     double row = 0.0;
+    std::int32_t block = 1;
+
+    double of(std::int32_t rows) const { return start + row * ((rows + block - 1) / block * block); }
 };
-constexpr std::array<CycleCost, 3> cycle_costs{{{10.0, 0.4}, {20.0, 9.0}, {2.0, 4.2}}};
+constexpr std::array<CycleCost, 4> cycle_costs{
+    {{10.0, 0.4, 1}, {20.0, 9.0, 1}, {2.0, 4.2, 1}, {10.0, 2.9, 8}}};
 
 class TextSimulation {
   public:
@@ -74,10 +79,20 @@ class TextSimulation {
                                   .draft_ms = 0.01,
                                   .type = type,
                                   .n_memory_tokens = 1000};
+        std::vector<DepthControl::Found> drafts;
         for (const SequenceId id : generating) {
+            const std::int32_t depth = std::min(depth_of(id, fixed), left[static_cast<std::size_t>(id)] - 1);
+            if (depth > 0) {
+                drafts.push_back({id, chance() < kind.found ? depth : 0});
+            }
+        }
+        if (!fixed) {
+            control_.shorten(drafts, type);
+        }
+        for (const SequenceId id : generating) {
+            const auto draft = std::ranges::find(drafts, id, &DepthControl::Found::slot);
+            const std::int32_t drafted = draft == drafts.end() ? 0 : draft->size;
             std::int32_t& rest = left[static_cast<std::size_t>(id)];
-            const std::int32_t depth = std::min(depth_of(id, fixed), rest - 1);
-            const std::int32_t drafted = chance() < kind.found ? depth : 0;
             std::int32_t accepted = 0;
             while (accepted < drafted && chance() < kind.accepted) {
                 ++accepted;
@@ -90,7 +105,7 @@ class TextSimulation {
             cycle.deepest = std::max(cycle.deepest, drafted);
             rest -= 1 + accepted;
         }
-        const double ms = cost_.start + cost_.row * cycle.rows;
+        const double ms = cost_.of(cycle.rows);
         cycle.model_ms = ms * std::max(0.1, 1.0 + time_scatter * normal_(random_));
         cycle.model_ms *= chance() < hitches ? 3.0 : 1.0;
         if (!fixed) {

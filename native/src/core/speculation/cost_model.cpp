@@ -134,6 +134,17 @@ std::optional<double> CostModel::predict(const Known& known, std::int32_t rows) 
     if (above != end && above->rows <= x) {
         return above->ms;
     }
+    // Backends take rows by the block: what is in one bucket costs about the same.
+    const std::size_t own = bucket_of(rows);
+    const auto is_own = [own](const Point& point) {
+        return bucket_of(static_cast<std::int32_t>(std::lround(point.rows))) == own;
+    };
+    if (above != end && is_own(*above)) {
+        return above->ms;
+    }
+    if (above != begin && is_own(*(above - 1))) {
+        return (above - 1)->ms;
+    }
     if (above != begin && above != end) {
         const Point& below = *(above - 1);
         return below.ms + (above->ms - below.ms) * (x - below.rows) / (above->rows - below.rows);

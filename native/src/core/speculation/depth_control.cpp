@@ -25,7 +25,9 @@ DepthControl::DepthControl(const DepthParams& params, std::int32_t n_slots, Log 
       log_(std::move(log)),
       model_(params.ewma, params.min_samples),
       slots_(static_cast<std::size_t>(std::max(0, n_slots))),
-      last_undrafted_(slots_.size() + 1, -1) {}
+      last_undrafted_(slots_.size() + 1, -1) {
+    finds_.fill(1.0);
+}
 
 DepthControl::Slot* DepthControl::slot_at(SequenceId slot) {
     const auto index = static_cast<std::size_t>(slot);
@@ -50,6 +52,7 @@ void DepthControl::begin(SequenceId slot, DraftType type, const DepthSetting& se
     Lane& lane = lane_of(slot, type);
     if (!keep || !lane.state.is_set || !is_comparable(lane.state.setting, setting)) {
         lane.state.clear_data();
+        lane.found = finds_[static_cast<std::size_t>(type)];
         at->rows = 1.0;
         at->tokens = 1.0;
     }
@@ -85,7 +88,11 @@ void DepthControl::start_cycle(std::span<const SequenceId> generating, std::int6
     generating_.clear();
     for (Slot& slot : slots_) {
         slot.is_generating = false;
-        slot.drafted = slot.accepted = 0;
+        slot.drafted = slot.accepted = slot.taken = 0;
+        slot.hoped = 0.0;
+        for (Lane& lane : slot.lanes) {
+            lane.is_trial = lane.is_shortened = false;
+        }
     }
     for (const SequenceId id : generating) {
         if (Slot* slot = slot_at(id)) {
@@ -160,6 +167,7 @@ std::int32_t DepthControl::cap(SequenceId slot, DraftType type, bool advance) {
     }
     if (advance) {
         const std::int32_t old = state.counters.n_max;
+        lane.is_trial = cap > old;
         lane.state.counters = counters;
         lane.state.counters.n_max = old;
         if (counters.n_max != old) {
@@ -192,7 +200,9 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
         state.counters.on_trial(n_drafted, n_accepted);
     }
     const bool is_sure = n_accepted == n_drafted && n_drafted >= state.counters.n_max;
-    state.counters.streak = is_sure ? state.counters.streak + 1 : 0;
+    if (is_sure || !lane.is_shortened || n_accepted < n_drafted) {
+        state.counters.streak = is_sure ? state.counters.streak + 1 : 0;
+    }
     const double usual_weight = params_.ewma / usual_share;
     state.table.add(n_accepted, n_examined, state.counters.n_max, usual_weight, params_.ewma);
     outlooks_[static_cast<std::size_t>(type)].add(n_accepted, n_examined, AcceptanceTable::n_positions,

@@ -37,6 +37,15 @@ class DepthControl {
         std::int64_t n_memory_tokens = 0;
     };
 
+    /// What a drafter that was asked found for a slot in this cycle.
+    struct Found {
+        SequenceId slot = 0;
+        /// 0: nothing.
+        std::int32_t size = 0;
+        /// It is used whole or not at all.
+        bool is_whole = false;
+    };
+
     struct View {
         std::int32_t depth = 0;
         std::int32_t base = 0;
@@ -65,6 +74,10 @@ class DepthControl {
     bool is_baseline_probe() const { return is_baseline_probe_; }
     /// Tokens that the slot may draft. With `advance` the cycle counts; without, nothing changes.
     std::int32_t cap(SequenceId slot, DraftType type, bool advance);
+    /// Sets `size` of each draft of one drafter to what pays in this cycle, 0 where none does: a depth is
+    /// what pays while all slots draft, and the fewer find a draft, the dearer is each row of it. Trials stay
+    /// whole.
+    void shorten(std::span<Found> drafts, DraftType type);
     /// Outcome of a flat draft, in the words of 11 §14.2.
     void on_verified(SequenceId slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted,
                      std::int32_t n_examined, std::int32_t n_covered);
@@ -82,10 +95,15 @@ class DepthControl {
     /// A slot with one drafter.
     struct Lane {
         DepthState state;
+        /// Share of the asked cycles in which there was something to draft.
+        double found = 1.0;
         /// Drafting was possible in the last cycle that was no baseline probe.
         bool is_asked = false;
         bool may_probe = false;
         bool is_probing = false;
+        /// Of this cycle: it may draft deeper than is known to pay; less is used of its draft than there was.
+        bool is_trial = false;
+        bool is_shortened = false;
     };
     struct Slot {
         std::array<Lane, n_types> lanes;
@@ -95,6 +113,9 @@ class DepthControl {
         bool is_generating = false;
         std::int32_t drafted = 0;   // in this cycle
         std::int32_t accepted = 0;  // in this cycle
+        /// Draft tokens that this cycle will verify, and how many of them are likely right.
+        std::int32_t taken = 0;
+        double hoped = 0.0;
         /// Means of a cycle.
         double rows = 1.0;
         double tokens = 1.0;
@@ -130,6 +151,7 @@ class DepthControl {
     void fill_gains(const DepthState& state, DraftType type, std::span<double> gains) const;
     void fill_group(Group& group, DraftType type);
     void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
+    void set_taken(Found& draft, DraftType type, std::int32_t size);
     void decide(DraftType type);
     void judge_probes(DraftType type);
     void add_means();
@@ -152,6 +174,8 @@ class DepthControl {
     std::array<std::int32_t, n_types> off_dwells_{};
     /// What drafts of a type were worth in all slots, for those that know nothing of their own yet.
     std::array<AcceptanceTable, n_types> outlooks_;
+    /// How often there was something to draft, in the same sense.
+    std::array<double, n_types> finds_;
     /// Time that trials may take from the slots: drafts deeper than what is known to pay.
     double trial_ms_ = 0.0;
     double most_trial_ms_ = 0.0;

@@ -53,7 +53,7 @@ void DepthControl::fill_group(Group& group, DraftType type) {
         const auto base = static_cast<std::size_t>(lane.state.setting.base);
         const std::span<double> gains(group.gains.data() + i * stride, base);
         fill_gains(lane.state, type, gains);
-        group.plan_slots.push_back({gains, lane.state.setting.n_min});
+        group.plan_slots.push_back({gains, lane.state.setting.n_min, lane.found});
         most_rows += lane.state.setting.base;
     }
     auto rows = static_cast<std::int32_t>(group.slots.size());

@@ -1,6 +1,7 @@
 #include "core/speculation/depth_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace paddock {
@@ -12,7 +13,7 @@ constexpr std::size_t many_steps = 512;
 struct Step {
     double gain_per_row = 0.0;
     double gain = 0.0;
-    std::int32_t rows = 0;
+    double rows = 0.0;
     std::int32_t depth = 0;  // of the slot after it
     std::size_t slot = 0;
 };
@@ -22,14 +23,15 @@ std::vector<Step> steps_of(std::span<const PlanSlot> slots) {
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
         const auto& gains = slots[slot].gains;
         const std::int32_t first = std::max(1, slots[slot].n_min);
+        const double found = slots[slot].found;
         double sum = 0.0;
         for (std::size_t k = 0; k < gains.size(); ++k) {
             const auto depth = static_cast<std::int32_t>(k) + 1;
             sum += gains[k];
             if (depth == first) {
-                steps.push_back({sum / first, sum, first, depth, slot});
+                steps.push_back({sum / first, found * sum, found * first, depth, slot});
             } else if (depth > first) {
-                steps.push_back({gains[k], gains[k], 1, depth, slot});
+                steps.push_back({gains[k], found * gains[k], found, depth, slot});
             }
         }
     }
@@ -46,10 +48,13 @@ std::vector<Step> steps_of(std::span<const PlanSlot> slots) {
 struct Choice {
     std::int32_t deepest = 0;
     std::size_t n_steps = 0;
-    std::size_t rows = 0;
+    double rows = 0.0;
     double tokens = 0.0;
     double ms = 1.0;
 };
+
+/// Where the costs of so many rows stand: the mean over cycles need not be a whole number.
+std::size_t index_of(double rows) { return static_cast<std::size_t>(std::llround(rows)); }
 
 bool is_better(const Choice& a, const Choice& b) {
     const double left = a.tokens * b.ms;
@@ -62,17 +67,18 @@ void improve(Choice& best, std::span<const Step> steps, std::int32_t deepest, do
              const PlanSlot* slots, const PlanCosts& costs) {
     std::int32_t reached = costs.fixed_deepest;
     std::int32_t n_drafting = costs.fixed_drafting;
-    std::size_t rows = 0;
+    double rows = 0.0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const Step& step = steps[i];
-        rows += static_cast<std::size_t>(step.rows);
-        if (rows >= costs.cycle_ms.size()) {
+        rows += step.rows;
+        const std::size_t index = index_of(rows);
+        if (index >= costs.cycle_ms.size()) {
             return;
         }
         tokens += step.gain;
         n_drafting += step.depth == std::max(1, slots[step.slot].n_min) ? 1 : 0;
         reached = std::max(reached, step.depth);
-        const double ms = costs.cycle_ms[rows] + costs.draft.of(n_drafting, reached);
+        const double ms = costs.cycle_ms[index] + costs.draft.of(n_drafting, reached);
         const Choice choice{deepest, i + 1, rows, tokens, ms};
         best = is_better(choice, best) ? choice : best;
     }
@@ -83,22 +89,23 @@ void improve(Choice& best, std::span<const Step> steps, std::int32_t deepest, do
 double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
                 const PlanCosts& costs) {
     double tokens = static_cast<double>(slots.size()) + costs.fixed_tokens;
-    std::size_t rows = 0;
+    double rows = 0.0;
     std::int32_t n_drafting = costs.fixed_drafting;
     std::int32_t deepest = costs.fixed_deepest;
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
         const auto depth = std::min(static_cast<std::size_t>(depths[slot]), slots[slot].gains.size());
         for (std::size_t k = 0; k < depth; ++k) {
-            tokens += slots[slot].gains[k];
+            tokens += slots[slot].found * slots[slot].gains[k];
         }
-        rows += depth;
+        rows += slots[slot].found * static_cast<double>(depth);
         n_drafting += depth > 0 ? 1 : 0;
         deepest = std::max(deepest, static_cast<std::int32_t>(depth));
     }
-    if (rows >= costs.cycle_ms.size()) {
+    const std::size_t index = index_of(rows);
+    if (index >= costs.cycle_ms.size()) {
         return 0.0;
     }
-    const double ms = costs.cycle_ms[rows] + costs.draft.of(n_drafting, deepest);
+    const double ms = costs.cycle_ms[index] + costs.draft.of(n_drafting, deepest);
     return ms > 0.0 ? 1000.0 * tokens / ms : 0.0;
 }
 
@@ -116,7 +123,7 @@ DepthPlan best_plan(std::span<const PlanSlot> slots, const PlanCosts& costs) {
     const double tokens = static_cast<double>(slots.size()) + costs.fixed_tokens;
     const double undrafted_ms =
         costs.cycle_ms.front() + costs.draft.of(costs.fixed_drafting, costs.fixed_deepest);
-    Choice best{0, 0, 0, tokens, undrafted_ms};
+    Choice best{0, 0, 0.0, tokens, undrafted_ms};
     std::vector<Step> within = steps;
     // With very many steps not every depth is tried as the deepest: a plan must take far less than a cycle.
     const std::int32_t share = steps.size() > many_steps ? 3 : deepest + 1;

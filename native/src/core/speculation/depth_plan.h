@@ -15,6 +15,8 @@ struct PlanSlot {
     std::span<const double> gains;
     /// Shorter drafts are not made.
     std::int32_t n_min = 0;
+    /// Chance that there is something to draft at all.
+    double found = 1.0;
 };
 
 struct PlanCosts {

@@ -26,6 +26,7 @@ constexpr const char* no_room = "no-room";
 constexpr const char* empty_draft = "empty-draft";
 constexpr const char* below_n_min = "below-n-min";
 constexpr const char* baseline = "baseline";
+constexpr const char* cycle_cost = "cycle-cost";
 }  // namespace idle
 
 }  // namespace
@@ -212,16 +213,42 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
         return;
     }
     std::vector<Draft> drafts = runner.drafter->draft(requests);
+    const std::vector<bool> was_found = shorten(runner.drafter->type(), requests, drafts);
     const auto n_asked = static_cast<std::int32_t>(asked.size());
     TreeShare share{.n_rows = state_.facts().n_batch - n_reserved - (n_generating_ - n_asked),
                     .n_slots = n_asked};
     for (std::size_t i = 0; i < asked.size() && i < drafts.size(); ++i) {
-        if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
+        if (was_found[i] && drafts[i].empty()) {
+            asked[i]->request->speculation.idle_reason = idle::cycle_cost;
+            std::erase(open, asked[i]);
+        } else if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
             trees_.grow(*asked[i], requests[i], setting_of(*asked[i], runner).base, share);
             std::erase(open, asked[i]);
         }
         --share.n_slots;
     }
+}
+
+/// Cuts each draft to what pays in this cycle; those that were of use before.
+std::vector<bool> Speculator::shorten(DraftType type, std::span<const DraftRequest> requests,
+                                      std::span<Draft> drafts) {
+    std::vector<DepthControl::Found> found;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const std::int32_t size = i < drafts.size() ? std::min(drafts[i].size(), requests[i].limit) : 0;
+        // Where it branches is not known behind the cut.
+        const bool is_whole = requests[i].n_ranks > 1;
+        found.push_back({requests[i].slot, size >= requests[i].n_min ? size : 0, is_whole});
+    }
+    std::vector<bool> was_found;
+    std::ranges::transform(found, std::back_inserter(was_found),
+                           [](const DepthControl::Found& draft) { return draft.size > 0; });
+    control_.shorten(found, type);
+    for (std::size_t i = 0; i < drafts.size() && i < found.size(); ++i) {
+        if (was_found[i]) {
+            drafts[i].cut(std::min(drafts[i].size(), found[i].size));
+        }
+    }
+    return was_found;
 }
 
 DraftRequest Speculator::request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const {

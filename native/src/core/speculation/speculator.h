@@ -72,6 +72,8 @@ class Speculator {
     std::int32_t room_for(const Slot& slot, DraftType type, std::int32_t cap, std::int32_t n_min,
                           std::int32_t n_reserved, std::int32_t n_others) const;
     void ask(DrafterSet::Member& runner, std::vector<Slot*>& open);
+    std::vector<bool> shorten(DraftType type, std::span<const DraftRequest> requests,
+                              std::span<Draft> drafts);
     DraftRequest request_of(Slot& slot, const DepthSetting& setting, std::int32_t limit) const;
     bool take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked);
     void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);

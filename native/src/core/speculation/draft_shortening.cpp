@@ -1,0 +1,89 @@
+// The part of DepthControl that looks at the drafts of one cycle once they are there.
+#include <algorithm>
+#include <numeric>
+
+#include "core/speculation/depth_control.h"
+
+namespace paddock {
+namespace {
+
+/// Drafts stay whole unless it is this much better that they do not: times of single cycles scatter.
+constexpr double least_gain = 0.05;
+
+}  // namespace
+
+void DepthControl::set_taken(Found& draft, DraftType type, std::int32_t size) {
+    Lane& lane = lane_of(draft.slot, type);
+    lane.is_shortened = size < draft.size;
+    draft.size = size;
+    std::array<double, static_cast<std::size_t>(AcceptanceTable::n_positions)> gains{};
+    const std::span<double> known(gains.data(), static_cast<std::size_t>(size));
+    fill_gains(lane.state, type, known);
+    Slot& slot = slots_[static_cast<std::size_t>(draft.slot)];
+    slot.taken = size;
+    slot.hoped = std::accumulate(known.begin(), known.end(), 0.0);
+}
+
+void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
+    std::vector<Found*> open;
+    std::int32_t most_rows = 0;
+    for (Found& draft : drafts) {
+        if (slot_at(draft.slot) == nullptr) {
+            continue;
+        }
+        const double is_found = draft.size > 0 ? 1.0 : 0.0;
+        double& found = lane_of(draft.slot, type).found;
+        found += params_.ewma * (is_found - found);
+        double& finds = finds_[static_cast<std::size_t>(type)];
+        finds += params_.ewma / 2.0 * (is_found - finds);
+        if (draft.size <= 0) {
+            continue;
+        }
+        draft.size = std::min(draft.size, AcceptanceTable::n_positions);
+        const Lane& lane = lane_of(draft.slot, type);
+        if (draft.is_whole || lane.is_trial || !lane.state.setting.is_profit()) {
+            set_taken(draft, type, draft.size);
+        } else {
+            open.push_back(&draft);
+            most_rows += draft.size;
+        }
+    }
+    if (open.empty()) {
+        return;
+    }
+    PlanCosts costs;
+    auto rows = static_cast<std::int32_t>(generating_.size());
+    costs.fixed_tokens = static_cast<double>(generating_.size() - open.size());
+    for (const SequenceId id : generating_) {
+        const Slot& slot = slots_[static_cast<std::size_t>(id)];
+        rows += slot.taken;
+        costs.fixed_tokens += slot.hoped;
+    }
+    const std::vector<double> cycle_ms = model_.cycle_ms(rows, most_rows + 1, n_memory_tokens_);
+    if (cycle_ms.empty()) {
+        return;
+    }
+    costs.cycle_ms = cycle_ms;
+    constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
+    std::vector<double> gains(open.size() * stride);
+    std::vector<PlanSlot> slots;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        const DepthState& state = lane_of(open[i]->slot, type).state;
+        const std::span<double> known(gains.data() + i * stride, static_cast<std::size_t>(open[i]->size));
+        fill_gains(state, type, known);
+        slots.push_back({.gains = known, .n_min = state.setting.n_min});
+    }
+    DepthPlan plan = best_plan(slots, costs);
+    std::vector<std::int32_t> whole;
+    for (const Found* draft : open) {
+        whole.push_back(draft->size);
+    }
+    if (plan.score < (1.0 + least_gain) * score_of(slots, whole, costs)) {
+        plan.depths = whole;
+    }
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        set_taken(*open[i], type, plan.depths[i]);
+    }
+}
+
+}  // namespace paddock

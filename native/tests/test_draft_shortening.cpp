@@ -1,0 +1,114 @@
+// Drafts that are there, cut to what pays in one cycle (11 §17.7 on the rows that a cycle really has).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/speculation/depth_control.h"
+
+using namespace paddock;
+
+namespace {
+
+constexpr DraftType text = DraftType::ngram_simple;
+constexpr std::int32_t n_slots = 8;
+using Founds = std::vector<DepthControl::Found>;
+
+/// A device that takes rows by eight; drafts of two tokens that are all right.
+struct Blocks {
+    std::vector<SequenceId> ids;
+    DepthControl control{{}, n_slots};
+
+    Blocks() {
+        for (SequenceId id = 0; id < n_slots; ++id) {
+            ids.push_back(id);
+            control.begin(id, text, {2, 0, 0.0F, 0.0F, "exact", true, "profit"}, false);
+        }
+    }
+    /// A cycle in which the first slots find as many tokens as may be drafted; what is used of them.
+    Founds cycle(std::int32_t n_finding) {
+        control.start_cycle(ids, 100);
+        Founds drafts;
+        for (const SequenceId id : ids) {
+            const std::int32_t cap = control.is_baseline_probe() ? 0 : control.cap(id, text, true);
+            if (cap > 0) {
+                drafts.push_back({id, id < n_finding ? cap : 0});
+            }
+        }
+        control.shorten(drafts, text);
+        DepthControl::Cycle cycle{
+            .is_pure = true, .rows = n_slots, .draft_ms = 0.0, .type = text, .n_memory_tokens = 100};
+        for (const auto& draft : drafts) {
+            control.on_verified(draft.slot, text, draft.size, draft.size, draft.size, draft.size);
+            cycle.rows += draft.size;
+            cycle.n_drafting += draft.size > 0 ? 1 : 0;
+            cycle.deepest = std::max(cycle.deepest, draft.size);
+        }
+        cycle.model_ms = 10.0 + 2.9 * ((cycle.rows + 7) / 8 * 8);
+        control.end_cycle(cycle);
+        return drafts;
+    }
+    /// Until all slots draft and the costs of one slot's drafts are known, too.
+    void learn() {
+        for (int i = 0; i < 400; ++i) {
+            cycle(i % 8 == 7 ? 1 : n_slots);
+        }
+    }
+};
+
+std::int32_t rows_of(const Founds& drafts) {
+    std::int32_t rows = 0;
+    for (const auto& draft : drafts) {
+        rows += draft.size;
+    }
+    return rows;
+}
+
+/// Of some cycles, so that a trial in one of them does not matter.
+std::int32_t usual_rows(Blocks& blocks, std::int32_t n_finding) {
+    std::vector<std::int32_t> rows;
+    for (int i = 0; i < 5; ++i) {
+        rows.push_back(rows_of(blocks.cycle(n_finding)));
+    }
+    std::ranges::sort(rows);
+    return rows[2];
+}
+
+}  // namespace
+
+TEST_CASE("what pays while all slots draft is left out where one does") {
+    Blocks blocks;
+    blocks.learn();
+    CHECK(usual_rows(blocks, n_slots) >= 8);
+    CHECK(usual_rows(blocks, 1) == 0);
+}
+
+TEST_CASE("drafts stay whole while nothing is known of costs, and as trials") {
+    DepthControl control({}, 2);
+    const std::vector<SequenceId> ids{0, 1};
+    for (const SequenceId id : ids) {
+        control.begin(id, text, {4, 0, 0.0F, 0.0F, "exact", true, "profit"}, false);
+    }
+    control.start_cycle(ids, 100);
+    Founds drafts{{0, 4}, {1, 3}};
+    control.shorten(drafts, text);
+    CHECK(drafts[0].size == 4);
+    CHECK(drafts[1].size == 3);
+}
+
+TEST_CASE("a draft that branches is used whole") {
+    Blocks blocks;
+    blocks.learn();
+    blocks.control.start_cycle(blocks.ids, 100);
+    Founds drafts{{0, 2, true}};
+    blocks.control.shorten(drafts, text);
+    CHECK(drafts[0].size == 2);
+}
+
+TEST_CASE("slots that are not there change nothing") {
+    DepthControl control({}, 1);
+    Founds drafts{{7, 3}, {-1, 3}};
+    control.shorten(drafts, text);
+    CHECK(drafts[0].size == 3);
+    CHECK(drafts[1].size == 3);
+}
