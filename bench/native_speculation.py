@@ -2,11 +2,11 @@
 
 Run by `make bench`. All servers of a drafter are up and take turns, so that whatever else the machine does
 meets all; a figure is the median of its rounds. Depth 0 is the same server told not to draft. Tokens count
-until the first of the streams has its answer: from then on fewer slots are busy. At temperature 0 each answer
-is compared with the first undrafted one. Where one differs, bench.near_ties says how near the two tokens were,
-and at which batch widths the model itself takes the other one without any draft; undrafted answers that differ
-are counted apart. A fixed depth that is far behind in the first round is not measured again; its one figure
-stands in brackets.
+until the first of the streams has its answer: from then on fewer slots are busy. At temperature 0 each
+answer is compared with the first undrafted one. Where one differs, bench.near_ties says how near the two
+tokens were, and at which batch widths the model itself takes the other one without any draft; undrafted
+answers that differ are counted apart. A fixed depth that is far behind in the first round is not measured
+again; its one figure stands in brackets.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ struct Blocks {
             cycle.n_drafting += draft.size > 0 ? 1 : 0;
             cycle.deepest = std::max(cycle.deepest, draft.size);
         }
-        cycle.model_ms = 10.0 + 2.9 * ((cycle.rows + 7) / 8 * 8);
+        const std::int32_t n_blocks = (cycle.rows + 7) / 8;
+        cycle.model_ms = 10.0 + 23.2 * n_blocks;
         control.end_cycle(cycle);
         return drafts;
     }
@@ -67,6 +68,7 @@ std::int32_t rows_of(const Founds& drafts) {
 /// Of some cycles, so that a trial in one of them does not matter.
 std::int32_t usual_rows(Blocks& blocks, std::int32_t n_finding) {
     std::vector<std::int32_t> rows;
+    rows.reserve(5);
     for (int i = 0; i < 5; ++i) {
         rows.push_back(rows_of(blocks.cycle(n_finding)));
     }

@@ -67,6 +67,7 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
     constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
     std::vector<double> gains(open.size() * stride);
     std::vector<PlanSlot> slots;
+    slots.reserve(open.size());
     for (std::size_t i = 0; i < open.size(); ++i) {
         const DepthState& state = lane_of(open[i]->slot, type).state;
         const std::span<double> known(gains.data() + i * stride, static_cast<std::size_t>(open[i]->size));
@@ -75,6 +76,7 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
     }
     DepthPlan plan = best_plan(slots, costs);
     std::vector<std::int32_t> whole;
+    whole.reserve(open.size());
     for (const Found* draft : open) {
         whole.push_back(draft->size);
     }
