@@ -52,6 +52,10 @@ class Admission:
                 raise
             return plan
 
+    async def fits_beside(self, seeker: Seeker, plan: LaunchPlan) -> bool:
+        """Whether a start that was admitted could go ahead as planned without anybody leaving for it."""
+        return await self._queue(seeker.instance.request.pool.name).fits_beside(seeker, plan)
+
     def waiting(self, pool: str) -> tuple[Seeker, ...]:
         """Those that wait for memory in a pool, in the order of their turns."""
         return self._queues[pool].waiting() if pool in self._queues else ()

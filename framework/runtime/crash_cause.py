@@ -29,8 +29,7 @@ HOST_KILLS_ALLOWED = 1
 class CrashWatch:
     """What is remembered from the start of a process to tell why it ended. One per replica."""
 
-    def __init__(self, log: LogBuffer, *, count_kills: Callable[[], int | None] = host_kills) -> None:
-        self._log = log
+    def __init__(self, *, count_kills: Callable[[], int | None] = host_kills) -> None:
         self._count_kills = count_kills
         self._kills = count_kills()
 
@@ -38,10 +37,10 @@ class CrashWatch:
         """A process serves from now on."""
         self._kills = self._count_kills()
 
-    def cause(self, exit_code: int | None, plan: LaunchPlan | None) -> Reason | None:
-        """Why it ended, where that can be told."""
+    def cause(self, exit_code: int | None, plan: LaunchPlan | None, log: LogBuffer) -> Reason | None:
+        """Why it ended, where that can be told. `log` holds what it has printed."""
         kills = (self._count_kills() or 0) - (self._kills or 0)
-        lines = [line.text for line in self._log.last(LINES)]
+        lines = [line.text for line in log.last(LINES)]
         return crash_cause(exit_code, lines, plan, host_kills=kills)
 
 

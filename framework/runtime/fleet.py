@@ -250,12 +250,14 @@ class Fleet:
             self._staying = frozenset(stay)
 
     def _kill_rest(self) -> None:
-        for instance in self._instances():
+        for instance in self._all_instances():
             if instance.running is not None and instance.name not in self._staying:
                 instance.running.child.signal_kill()
 
     async def _settled(self, supervisors: Iterable[Supervisor], timeout_s: float) -> None:
-        waits = [asyncio.ensure_future(r.settled()) for s in supervisors for r in s.replicas if r.busy]
+        waits = [
+            asyncio.ensure_future(r.settled()) for s in supervisors for r in s.replicas if not r.is_settled
+        ]
         if waits:
             _, pending = await asyncio.wait(waits, timeout=timeout_s)
             for wait in pending:
@@ -310,12 +312,18 @@ class Fleet:
         for instance, _ in self._served():
             yield instance
 
+    def _all_instances(self) -> Iterator[Instance]:
+        """Those that come and those that leave, too."""
+        for supervisor in self._supervisors.values():
+            for replica in supervisor.replicas:
+                yield from replica.instances
+
     def _served(self) -> Iterator[tuple[Instance, LogBuffer]]:
-        """The instance of each replica, with the output of that."""
+        """The instance of each replica, with what it prints."""
         for supervisor in self._supervisors.values():
             for replica in supervisor.replicas:
                 if replica.current is not None:
-                    yield replica.current, replica.log
+                    yield replica.current, replica.current.log
 
     def _waiting(self, pool: str) -> list[WaitingView]:
         admission, now = self._shop.admission, self._shop.ledger.clock()
@@ -331,7 +339,7 @@ class Fleet:
         ]
 
     def _seen(self) -> Seen:
-        instances = [instance for instance in self._instances() if instance.running is not None]
+        instances = [instance for instance in self._all_instances() if instance.running is not None]
         return Seen(
             frozenset(i.running.child.pid for i in instances if i.running is not None),
             {i.name: i.result.allocated_bytes for i in instances if i.result and i.result.allocated_bytes},

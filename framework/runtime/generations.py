@@ -7,6 +7,7 @@ from collections.abc import Callable
 from framework.runtime.adoption import LeftBehind
 from framework.runtime.demotion import Demotion
 from framework.runtime.instance import Instance
+from framework.runtime.logs import LogBuffer
 from framework.runtime.shop import Shop
 from framework.values.naming import instance_name
 from framework.values.request import ModelRequest
@@ -25,6 +26,8 @@ class Generations:
         self._shop = shop
         self._demotion = demotion
         self._last = 0
+        self.log = LogBuffer()
+        """What the processes of all of them print."""
         self.newest: str | None = None
         """Name of the last one made."""
         self.epoch: Callable[[], int] = lambda: 0
@@ -55,6 +58,7 @@ class Generations:
             on_idle=self._shop.admission.rests,
             on_answer=self._on_answer,
             epoch=self.epoch,
+            log=LogBuffer(within=self.log),
         )
         self.newest = instance.name
         return instance

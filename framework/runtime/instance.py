@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from framework.planning.speculation.profit import INACTIVE, inactive
 from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.launch import Running
 from framework.runtime.lease import Lease, RevokeCode
+from framework.runtime.logs import LogBuffer
 from framework.runtime.records import Committed, Named
 from framework.runtime.speed_keys import drafting_of
 from framework.runtime.speed_meter import SpeedMeter
@@ -68,6 +69,10 @@ class Instance:
     """Why its process was ended by us although nobody asked for that."""
     demoted: Reason | None = None
     """Why what follows its crash serves without drafting."""
+    before_slots: Callable[[], Awaitable[None]] | None = None
+    """What is to be done before it is given the slots that were saved."""
+    retry_at_s: float | None = None
+    """When the next start begins, while one waits."""
     silent: Reason | None = None
     """What is shown while it leaves health checks without an answer; others come first meanwhile."""
     heard: int = 0
@@ -84,9 +89,11 @@ class Instance:
         on_idle: Callable[[Instance], None],
         on_answer: Callable[[AnswerSpeed], None] = lambda _: None,
         epoch: Callable[[], int] = lambda: 0,
+        log: LogBuffer | None = None,
     ) -> None:
         """`on_idle` is called when the last of its leases was given back, `on_answer` for each answer whose
-        speed is known. `epoch` tells which command its events belong to."""
+        speed is known. `epoch` tells which command its events belong to; `log` takes what its processes
+        print."""
         self.request = request
         self.replica = replica
         self.generation = generation
@@ -96,6 +103,7 @@ class Instance:
         self.since = utc_now()
         self.changed_s = time.monotonic()
         self.restarts = restarts
+        self.log = log or LogBuffer()
         self.expected_load_s: float | None = None
         """How long the last load of this replica took, for the estimate in `progress`."""
         self.source: ResolvedSource | None = None
@@ -109,7 +117,6 @@ class Instance:
         """What its slots belong to; None where they are not saved."""
         self.last_error: Reason | None = None
         self.last_exit: ExitInfo | None = None
-        self.retry_at_s: float | None = None
         self.leases: set[Lease] = set()
         self.idle_since_s = time.monotonic()
         self.slots: tuple[Slot, ...] = ()

@@ -44,9 +44,13 @@ def clean_line(raw: str) -> str:
 
 
 class LogBuffer:
-    """The lines of one replica over its instances. One writer, any number of readers, one event loop."""
+    """The lines of one process, or of a replica over its instances. Any number of readers, one event loop."""
 
-    def __init__(self, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, within: LogBuffer | None = None, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`within` is the log of the replica, which shows the lines of all its processes as they come."""
+        self._within = within
         self._monotonic_s = monotonic_s
         self._allowance = float(START_LINES)
         self._counted_s = monotonic_s()
@@ -57,7 +61,7 @@ class LogBuffer:
         self._file: LogFile | None = None
         self._fault = ""
         self.ready_at = 0
-        """Number of the newest line when the engine got ready the last time."""
+        """Number of the newest line when an engine got ready the last time."""
         self.secrets: tuple[str, ...] = ()
         """Values that never appear in a line: the launch's key and the secrets of its environment."""
         self.on_lines: Callable[[Sequence[str]], None] | None = None
@@ -90,11 +94,18 @@ class LogBuffer:
             self._keep(texts)
             if self.on_lines is not None:
                 self.on_lines(texts)
-            self._changes.mark()
+            self._mark()
+
+    def _mark(self) -> None:
+        self._changes.mark()
+        if self._within is not None:
+            self._within._mark()
 
     def _add(self, text: str) -> None:
         self._lines.append(LogLine(self._next, text))
         self._next += 1
+        if self._within is not None:
+            self._within._add(text)
 
     def _room(self, count: int) -> int:
         """How many of `count` new lines fit into the rate; the others are counted as dropped."""
@@ -117,10 +128,14 @@ class LogBuffer:
         """After readiness: keep only what is worth looking at from here on."""
         self.ready_at = self.newest
         self._lines = deque(self._lines, maxlen=READY_LINES)
+        if self._within is not None:
+            self._within.shrink()
 
     def expand(self) -> None:
         """Before a start: room for every start-up line."""
         self._lines = deque(self._lines, maxlen=START_LINES)
+        if self._within is not None:
+            self._within.expand()
 
     def last(self, count: int) -> list[LogLine]:
         """The newest `count` lines, oldest first."""

@@ -22,7 +22,7 @@ from framework.runtime.question import Question
 from framework.runtime.seeker import Moved, Seeker, Standing, Unwanted
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
-from framework.values.plan import LaunchPlan
+from framework.values.plan import LaunchPlan, Section
 from framework.values.pool import Applicant, Claim, Resident
 from framework.values.reason import Failure, Reason, Refused
 from framework.values.request import PoolLimits
@@ -76,6 +76,31 @@ class PoolQueue:
             self._seekers.remove(seeker)
             seeker.standing = None
             self.wake()
+
+    async def fits_beside(self, seeker: Seeker, plan: LaunchPlan) -> bool:
+        """Whether a start gets the very plan that it has while everybody stays who holds anything.
+
+        Not while somebody waits: what it takes beside the one that it will replace would be theirs. REQUIRES:
+        the memory is promised to it.
+        """
+        try:
+            prepared = await seeker.prepare()
+            for _ in range(TRIES):
+                devices = await self._returning.devices(
+                    lambda *, fresh: self.planner.look(prepared, fresh=fresh)
+                )
+                version = self._ledger.version
+                residents = self._ledger.residents(besides=(seeker.instance.name,))
+                beside = await asyncio.to_thread(
+                    self.planner.place, prepared, devices, residents, freedom="whole", ceilings={}
+                )
+                if self._seekers or not _starts_alike(beside, plan):
+                    return False
+                if self._ledger.version == version:
+                    return True
+        except Refused:
+            return False
+        return False
 
     def wake(self) -> None:
         """Something changed: holders, requests that wait, a resident that fell idle."""
@@ -301,3 +326,13 @@ def _patiently(reason: Reason, seeker: Seeker) -> Reason:
 def _limits(seeker: Seeker) -> PoolLimits:
     limits = seeker.instance.request.pool
     return limits if seeker.may_evict() else replace(limits, evict="never")
+
+
+def _starts_alike(one: LaunchPlan, other: LaunchPlan) -> bool:
+    """Whether two plans of a launch are the same at its start: a prompt cache fills later, when whoever it
+    was measured beside has gone."""
+
+    def at_start(plan: LaunchPlan) -> list[Section]:
+        return [section for section in plan.sections if section.name != "prompt-cache"]
+
+    return at_start(one) == at_start(other)

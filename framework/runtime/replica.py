@@ -20,8 +20,8 @@ from framework.runtime.generations import Generations
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Running, Site
-from framework.runtime.logs import LogBuffer
 from framework.runtime.operations import Aim, Operations, Work
+from framework.runtime.outgoing import Outgoing
 from framework.runtime.pause import Pause
 from framework.runtime.refusals import OF_MEMORY
 from framework.runtime.replacement import Replacement
@@ -55,7 +55,8 @@ class Replica:
         self.index = index
         self.current: Instance | None = None
         self.incoming: Instance | None = None
-        self.log = LogBuffer()
+        self.log = generations.log
+        """The output of its processes, as it comes."""
         self.load_s: float | None = None
         """How long the last successful load took, for estimates."""
         self.failure = FailureMemory()
@@ -69,16 +70,17 @@ class Replica:
         self._demotion = demotion
         self._generations = generations
         self._history = CrashHistory()
-        self._watch = CrashWatch(self.log)
+        self._watch = CrashWatch()
         self._operations = Operations(lambda: f"{request().id}.{index}", changed)
         self._pause = Pause()
-        self._site: Callable[[Instance], Site] = lambda instance: shop.site(instance, self.log)
+        self._site: Callable[[Instance], Site] = shop.site
         generations.epoch = lambda: self._operations.epoch
         self._voice = Voice(shop.events, request().id, index, generations)
         self._ending = Ending(self._voice, self._site, shop, lambda: asks(index), changed)
+        self.outgoing = Outgoing(self._ending, changed)
         self._starting = Starting(index, shop, self._voice, self._site, self._seeker, changed)
         self._replacement = Replacement(
-            self, request, self._starting, self._ending, self._voice, shop.ledger, changed
+            self, request, self._starting, self._ending, self._voice, shop, changed
         )
 
     # Commands: synchronous, effective at once
@@ -102,6 +104,7 @@ class Replica:
 
     def stop(self, stop: Stop) -> None:
         """End whatever runs or is coming."""
+        self.outgoing.hurry(stop)
         self._begin("down", lambda: self._stop(stop))
 
     def evict(self, cause: str) -> None:
@@ -149,8 +152,9 @@ class Replica:
         return early or by_command
 
     async def settled(self) -> None:
-        """Wait until no operation runs."""
+        """Wait until no operation runs and nothing is left that was replaced."""
         await self._operations.settled()
+        await self.outgoing.settled()
 
     @property
     def coming(self) -> bool:
@@ -186,6 +190,11 @@ class Replica:
         return self._operations.busy
 
     @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing that `settled` would wait for."""
+        return not self.busy and not self.outgoing.instances
+
+    @property
     def serves_wanted(self) -> bool:
         """Whether a ready instance runs with the request as it is now."""
         instance = self.current
@@ -194,7 +203,8 @@ class Replica:
     @property
     def instances(self) -> tuple[Instance, ...]:
         """The serving one first."""
-        return tuple(instance for instance in (self.current, self.incoming) if instance is not None)
+        found = (self.current, self.incoming, *self.outgoing.instances)
+        return tuple(instance for instance in found if instance is not None)
 
     def views(self) -> tuple[InstanceView, ...]:
         """Snapshots of its instances."""
@@ -232,10 +242,13 @@ class Replica:
             return await self.launch(instance, failure, last_try=last_try)
         return False
 
-    async def launch(self, instance: Instance, failure: Failure | None, *, last_try: bool) -> bool:
-        """Climb the ladder, if planning did not fail; True when the instance is ready."""
+    async def launch(
+        self, instance: Instance, failure: Failure | None, *, last_try: bool, as_planned: bool = False
+    ) -> bool:
+        """Climb the ladder, if planning did not fail; True when the instance is ready. Raises
+        AnotherPlanNeeded where it is to start `as_planned`."""
         if failure is None:
-            climb = await self._starting.launch(instance)
+            climb = await self._starting.launch(instance, as_planned=as_planned)
             instance.result = climb.result
             self._demotion.learn(instance)
             if climb.running is not None:
@@ -258,7 +271,7 @@ class Replica:
         self._history.started()
         self._shop.ledger.became_ready(instance)
         self._watch.started()
-        self.log.on_lines = instance.meter.saw_lines
+        instance.log.on_lines = instance.meter.saw_lines
         self.load_s = instance.result.load_s if instance.result is not None else self.load_s
         running.child.exited.add_done_callback(lambda code: self._exited(instance, code.result()))
         self._changed()
@@ -292,7 +305,7 @@ class Replica:
             # It was told to end and did so before the signal: no crash, and the stop goes on.
             instance.move(State.STOPPING, "the process ended while it was being stopped")
             return
-        cause = instance.ended_for or self._watch.cause(code, instance.plan)
+        cause = instance.ended_for or self._watch.cause(code, instance.plan, instance.log)
         policy = restart_policy(cause, instance.request.live.restart)
         delay_s = self._history.crashed(time.monotonic(), ready_s, policy)
         if demoted := self._demotion.crashed(instance, hard=hard):

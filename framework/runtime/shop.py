@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,6 @@ from framework.runtime.engine_client import EngineClient
 from framework.runtime.instance import Instance
 from framework.runtime.launch import Site
 from framework.runtime.ledger import Ledger
-from framework.runtime.logs import LogBuffer
 from framework.runtime.planner import Prepared
 from framework.runtime.planning import Planning
 from framework.runtime.ports import PortTable
@@ -155,6 +154,8 @@ class Shop:
     """When an engine counts as hung."""
     drafter_pauses_s: tuple[float, ...] = DRAFTER_PAUSES_S
     """Before each new look for a drafter that could not be had; the last one again and again."""
+    swaps: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """By pool: held by the one replica that is replaced by stopping it first (07 §4.8)."""
     ledger: Ledger = field(default_factory=Ledger)
     admission: Admission = field(init=False)
 
@@ -163,10 +164,10 @@ class Shop:
         """Whether the manager ends, and leaves what it can to the next one."""
         return self.shutting_down and self.server.on_exit == "keep"
 
-    def site(self, instance: Instance, log: LogBuffer) -> Site:
-        """Where launches of an instance happen; `log` takes the output of its replica."""
+    def site(self, instance: Instance) -> Site:
+        """Where launches of an instance happen."""
         return Site(
-            log,
+            instance.log,
             self.state_dir / LOGS / logs_of(instance.request.id, instance.replica),
             self.state_dir / "run" / instance.file_name,
             self.ports,

@@ -25,7 +25,7 @@ from framework.runtime.smaller import PLANS_PER_START, planned_smaller, smaller_
 from framework.runtime.voice import Voice
 from framework.telemetry.events import utc_now
 from framework.values.instance import LoadProgress, State
-from framework.values.plan import LaunchPlan, LaunchResult
+from framework.values.plan import LaunchPlan, LaunchResult, Withheld
 from framework.values.reason import Failure, Reason, Refused
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,14 @@ INTERNAL_ERROR = Reason(
     "Report it with the log; `paddock reload` tries again.",
     "error",
 )
+
+
+class AnotherPlanNeeded(Exception):
+    """A launch failed that might succeed with another plan, which goes without what is `withheld`."""
+
+    def __init__(self, withheld: Withheld) -> None:
+        super().__init__("another plan is needed")
+        self.withheld = withheld
 
 
 class Starting:
@@ -91,15 +99,26 @@ class Starting:
         """
         return await self._plan_within(instance, gone, {})
 
-    async def launch(self, instance: Instance) -> Climb:
-        """Climb the ladder; where another plan can help, plan again and go on. REQUIRES: planned."""
+    async def fits_beside(self, instance: Instance) -> bool:
+        """Whether it could start as planned beside everything that runs. REQUIRES: planned."""
+        if instance.plan is None:
+            return False
         try:
-            return await self._launch(instance)
+            return await self._shop.admission.fits_beside(self._seeker(instance), instance.plan)
+        except Exception:
+            log.exception("%s: looking for room beside the running instance failed", instance.name)
+            return False
+
+    async def launch(self, instance: Instance, *, as_planned: bool = False) -> Climb:
+        """Climb the ladder; where another plan can help, plan again and go on, or raise AnotherPlanNeeded
+        where it is to start `as_planned`. REQUIRES: planned."""
+        try:
+            return await self._launch(instance, as_planned=as_planned)
         except BaseException:
             self._shop.ledger.release(instance)
             raise
 
-    async def _launch(self, instance: Instance) -> Climb:
+    async def _launch(self, instance: Instance, *, as_planned: bool) -> Climb:
         tries, rung, smaller, whole = Tries(), "S", 0, True
         while True:
             async with self._shop.starts.slot():
@@ -108,6 +127,8 @@ class Starting:
             if plan is None or failure is None:
                 return climb
             if climb.result.outcome == "replan":
+                if as_planned:
+                    raise AnotherPlanNeeded(_undivided(instance, failure))
                 if not whole:
                     return _given_up(climb, failure)
                 rung, whole = "R1", False
@@ -117,14 +138,14 @@ class Starting:
                 continue
             smaller += 1
             most = smaller_needs(plan, failure, again=smaller > 1) if smaller < PLANS_PER_START else {}
+            if most and as_planned:
+                raise AnotherPlanNeeded(instance.withheld)
             if not most or not await self._plan_smaller(instance, failure, most):
                 return climb
 
     async def _plan_undivided(self, instance: Instance, failure: Failure) -> Failure | None:
         """Another plan, which divides layers over devices instead of tensors (06 §12.2 R1); why not."""
-        plan = instance.plan
-        engine = plan.engine.file if plan is not None else None
-        instance.withheld = replace(instance.withheld, tensor=failure.reason, engine=engine)
+        instance.withheld = _undivided(instance, failure)
         await self._give_back(instance)
         refused = await self._plan_within(instance, frozenset(), {})
         if refused is not None:
@@ -248,6 +269,8 @@ class Starting:
         to be (§6.2); cancelled, end it. `plan` is as the last attempt left it."""
         site = self._site(instance)
         try:
+            if instance.before_slots is not None:
+                await instance.before_slots()
             timeout_s = instance.request.live.slot_save_timeout_s
             instance.loaded = await slot_restoring.restore(
                 site, running, plan, result, self._voice, timeout_s=timeout_s
@@ -261,6 +284,12 @@ class Starting:
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._shop.ledger.outlived(instance, pids)
         self._voice.unkillable(instance.name, pids)
+
+
+def _undivided(instance: Instance, failure: Failure) -> Withheld:
+    """What it goes without once dividing tensors has failed."""
+    engine = instance.plan.engine.file if instance.plan is not None else None
+    return replace(instance.withheld, tensor=failure.reason, engine=engine)
 
 
 def _given_up(climb: Climb, failure: Failure) -> Climb:

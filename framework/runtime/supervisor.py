@@ -378,7 +378,7 @@ class Supervisor:
         return ModelView(
             request=self.request,
             state=next(state for state in PUBLIC_ORDER if state in states),
-            replacing=any(replica.incoming is not None for replica in self.replicas),
+            replacing=any(r.incoming is not None or r.outgoing.instances for r in self.replicas),
             queue=QueueView(
                 len(self._room),
                 self.request.live.max_queue,
@@ -396,4 +396,4 @@ class Supervisor:
 
 def _is_gone(replica: Replica) -> bool:
     instance = replica.current
-    return not replica.busy and (instance is None or instance.state in (State.STOPPED, State.FAILED))
+    return replica.is_settled and (instance is None or instance.state in (State.STOPPED, State.FAILED))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from framework.models.hub.facts import ResolvedSource, hub_text, source_text
 from framework.runtime.adoption import LeftBehind
@@ -23,6 +23,8 @@ from framework.values.request import ModelSource, RestartPolicy
 from framework.values.units_text import counted, duration, size
 
 GB = 1e9
+Strategy = Literal["surge", "stop_first"]
+"""How one instance takes the place of another: beside it, or after it (07 §4.3, §4.4)."""
 
 
 class Voice:
@@ -128,9 +130,9 @@ class Voice:
         }
         self.say("ready", f"ready after {result.load_s or 0:.1f} s on port {port}", data=data)
 
-    def replaced(self, old: str, new: str, seconds: float) -> None:
+    def replaced(self, old: str, new: str, seconds: float, strategy: Strategy) -> None:
         """A replacement took over."""
-        data = {"strategy": "stop_first", "from": old, "to": new, "seconds": round(seconds, 3)}
+        data = {"strategy": strategy, "from": old, "to": new, "seconds": round(seconds, 3)}
         self.say("replaced", f"{old} by {new} in {seconds:.1f} s", data=data)
 
     def rolled_back(self, reason: Reason | None) -> None:
@@ -138,9 +140,9 @@ class Voice:
         text = reason.message if reason else "the new settings failed to start"
         self.say("rolled_back", f"back on the settings before: {text}", reason=reason)
 
-    def refused_replacement(self, failure: Failure) -> None:
-        """The replacement was refused before the serving instance was touched."""
-        self.say("replacement_failed", failure.reason.message, reason=failure.reason)
+    def replacement_failed(self, reason: Reason) -> None:
+        """The replacement came to nothing; the serving instance was not touched."""
+        self.say("replacement_failed", reason.message, reason=reason)
 
     def failed(
         self, failure: Failure, result: LaunchResult | None, *, refused: bool, again: bool = False

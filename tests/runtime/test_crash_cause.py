@@ -25,9 +25,9 @@ def kept(*lines: str) -> LogBuffer:
 
 def test_a_kill_that_the_system_counted_is_lack_of_host_memory() -> None:
     counts = iter((4, 4, 5))
-    watch = CrashWatch(kept(SAVING), count_kills=lambda: next(counts))
+    watch = CrashWatch(count_kills=lambda: next(counts))
     watch.started()
-    cause = watch.cause(-9, None)
+    cause = watch.cause(-9, None, kept(SAVING))
     assert cause is not None
     assert cause.code == "host_oom_killed"
     assert "saving the state of a prompt" in cause.message

@@ -51,10 +51,10 @@ async def test_a_crashed_model_that_a_request_has_loaded_comes_back(rig: FleetRi
 
 
 async def test_a_replacement_that_is_called_off_gives_back_its_promise(rig: FleetRig, model: Declare) -> None:
-    rig.declare(model("a", load="at-start"))
+    rig.declare(model("a", n_ctx=2 * TOKENS, load="at-start"))
     await rig.until("a", State.READY)
     answer = await rig.fleet.acquire("a")
-    rig.declare(model("a", load="at-start", n_ctx=TOKENS + 256))
+    rig.declare(model("a", load="at-start", n_ctx=2 * TOKENS + 256))
     await rig.until("a", State.DRAINING)
     rig.fleet.unload("a", "now", by="test")
     answer.release()

@@ -1,0 +1,241 @@
+"""A replacement beside what it replaces: nobody waits, answers finish, a failure costs nothing (07 §4.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framework.values.instance import InstanceView, State
+from framework.values.request import ModelRequest
+from tests.conftest import MakeFake
+from tests.runtime.conftest import WAIT_S, FleetRig, alive, changed, request_for
+from tests.runtime.test_pools import CARD_MIB, TOKENS, Declare, engine, model
+from tests.support.fakes import FakeEngine
+
+__all__ = ["engine", "model"]
+
+CARD = f"Vulkan0: a card ({CARD_MIB} MiB, {CARD_MIB} MiB free)"
+OUT_OF_MEMORY = (
+    "E ggml_gallocr_reserve_n_impl: failed to allocate Vulkan0 buffer of size 1469837312",
+    "E graph_reserve: failed to allocate compute buffers",
+)
+
+
+def instances(rig: FleetRig, name: str = "m") -> tuple[InstanceView, ...]:
+    view = rig.fleet.view(name)
+    assert view is not None
+    return view.instances
+
+
+async def until(rig: FleetRig, happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not happened():
+            seen = rig.changes.version
+            await rig.changes.wait(seen)
+
+
+async def until_another_serves(rig: FleetRig, pid: int | None, name: str = "m") -> InstanceView:
+    def serves() -> bool:
+        first = instances(rig, name)[0]
+        return first.state is State.READY and first.pid not in (pid, None)
+
+    await until(rig, serves)
+    return instances(rig, name)[0]
+
+
+@pytest.fixture
+async def served(rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path) -> ModelRequest:
+    request = request_for(fake_engine(), tiny_gguf)
+    rig.declare(request)
+    await rig.until("m", State.READY)
+    return request
+
+
+async def test_the_new_one_serves_while_the_old_one_finishes(rig: FleetRig, served: ModelRequest) -> None:
+    old_pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    new = await until_another_serves(rig, old_pid)
+    view = rig.fleet.view("m")
+    assert view is not None
+    assert view.state is State.READY
+    assert view.replacing
+    old = view.instances[1]
+    assert (old.pid, old.state, old.inflight) == (old_pid, State.DRAINING, 1)
+    later = await asyncio.wait_for(rig.fleet.acquire("m"), WAIT_S)
+    assert (answer.generation, later.generation) == (1, 2)
+    later.release()
+    assert not answer.revoked.done()
+    answer.release()
+    await until(rig, lambda: len(instances(rig)) == 1)
+    assert alive([old_pid or 0]) == []
+    assert rig.event("replaced").data["strategy"] == "surge"
+    assert "drain" in rig.kinds("m")
+    assert [one.pid for one in instances(rig)] == [new.pid]
+
+
+async def test_at_no_moment_is_there_nobody_to_ask(rig: FleetRig, served: ModelRequest) -> None:
+    pids, old_pid = set[int | None](), rig.instance("m").pid
+    rig.declare(changed(served, n_ctx=2048))
+
+    async def ask() -> None:
+        lease = await rig.fleet.acquire("m")
+        pids.add(instances(rig)[0].pid)
+        lease.release()
+
+    while len(pids) < 2:
+        # Nobody gives way in between: a lease that has to be waited for would time out.
+        await asyncio.wait_for(ask(), 0.05)
+        await asyncio.sleep(0.001)
+    assert old_pid in pids
+
+
+async def test_where_there_is_no_room_beside_it_the_old_one_ends_first(rig: FleetRig, model: Declare) -> None:
+    rig.declare(model("a", n_ctx=2 * TOKENS, load="at-start"))
+    pid = (await rig.until("a", State.READY)).pid
+    rig.declare(model("a", n_ctx=2 * TOKENS + 256, load="at-start"))
+    await until_another_serves(rig, pid, "a")
+    assert rig.event("replaced").data["strategy"] == "stop_first"
+
+
+async def test_what_somebody_waits_for_is_not_taken_for_it(rig: FleetRig, model: Declare) -> None:
+    """There is room for it beside the old one, but a model that waits for more than that comes first."""
+    pinned, large = model("p", load="at-start", pin=True), model("large", n_ctx=3 * TOKENS, load="at-start")
+    rig.declare(pinned)
+    pid = (await rig.until("p", State.READY)).pid
+    rig.declare(pinned, large)
+    await until(rig, lambda: bool(rig.shop.admission.waiting("gpu")))
+    rig.declare(model("p", load="at-start", pin=True, n_ctx=TOKENS + 256), large)
+    await until_another_serves(rig, pid, "p")
+    assert rig.event("replaced").data["strategy"] == "stop_first"
+
+
+async def test_a_new_one_that_fails_leaves_the_old_one_as_it_was(
+    rig: FleetRig, served: ModelRequest, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    broken = fake_engine(exit_code=1, stderr=["error: unknown model architecture: 'future'"])
+    rig.declare(request_for(broken, tiny_gguf))
+    await until(rig, lambda: "replacement_failed" in rig.kinds("m"))
+    await until(rig, lambda: len(instances(rig)) == 1)
+    (old,) = instances(rig)
+    assert (old.pid, old.state, old.inflight) == (pid, State.READY, 1)
+    assert old.last_error is not None
+    assert "still serve" in old.last_error.message
+    assert not answer.revoked.done()
+    answer.release()
+    assert [r.instance for r in rig.shop.ledger.residents()] == [old.instance]
+
+
+async def test_memory_that_runs_out_beside_it_is_taken_from_it(
+    rig: FleetRig, engine: FakeEngine, model: Declare
+) -> None:
+    """More was listed as free than there was: with the old one gone there is enough."""
+    rig.declare(model("a", load="at-start"))
+    pid = (await rig.until("a", State.READY)).pid
+    engine.rescript(devices=[CARD], exit_code=1, stderr=OUT_OF_MEMORY, faulty_starts=2)
+    rig.declare(model("a", load="at-start", n_ctx=TOKENS + 256))
+    await until_another_serves(rig, pid, "a")
+    assert rig.event("replaced").data["strategy"] == "stop_first"
+    assert len(engine.starts()) == 3
+    assert len(rig.shop.ledger.residents()) == 1
+
+
+@pytest.mark.parametrize("mode", ["now", "kill"])
+async def test_a_stop_in_the_middle_ends_both(rig: FleetRig, served: ModelRequest, mode: str) -> None:
+    old_pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    new_pid = (await until_another_serves(rig, old_pid)).pid
+    rig.fleet.unload("m", mode, by="test")  # type: ignore[arg-type]
+    if mode == "now":
+        assert await asyncio.wait_for(answer.revoked, WAIT_S) == "model_unloaded"
+        answer.release()
+    await until(rig, lambda: len(instances(rig)) == 1 and instances(rig)[0].state is State.STOPPED)
+    assert alive([old_pid or 0, new_pid or 0]) == []
+    assert rig.shop.ledger.residents() == ()
+    answer.release()
+
+
+async def test_another_edit_while_the_old_one_finishes_waits_for_nobody(
+    rig: FleetRig, served: ModelRequest
+) -> None:
+    pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    second = await until_another_serves(rig, pid)
+    rig.declare(changed(served, n_ctx=4096))
+    third = await until_another_serves(rig, second.pid)
+    assert third.generation == 3
+    await until(rig, lambda: len(instances(rig)) == 2)
+    assert [one.generation for one in instances(rig)] == [3, 1]
+    assert not answer.revoked.done()
+    answer.release()
+    await until(rig, lambda: len(instances(rig)) == 1)
+
+
+async def test_a_crash_of_the_old_one_meanwhile_brings_up_the_new_settings(
+    rig: FleetRig, served: ModelRequest, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    pid = rig.instance("m").pid
+    slow = request_for(fake_engine(load_s=1.0), tiny_gguf)
+    rig.declare(slow)
+    await until(rig, lambda: any(one.state is State.STARTING for one in instances(rig)))
+    os.kill(pid or 0, signal.SIGKILL)
+    new = await until_another_serves(rig, pid)
+    assert new.request.engine.path == slow.engine.path
+    assert len(instances(rig)) == 1
+
+
+async def test_the_end_of_the_old_one_is_no_crash(rig: FleetRig, served: ModelRequest) -> None:
+    pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    new = await until_another_serves(rig, pid)
+    os.kill(pid or 0, signal.SIGKILL)
+    await until(rig, lambda: len(instances(rig)) == 1)
+    assert instances(rig)[0].pid == new.pid
+    assert "exited" not in rig.kinds("m")
+    answer.release()
+
+
+async def test_both_print_into_the_log_of_the_replica_and_each_into_its_own_file(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    rig.declare(request_for(fake_engine(stderr=["first words"]), tiny_gguf))
+    pid = (await rig.until("m", State.READY)).pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(request_for(fake_engine(stderr=["second words"]), tiny_gguf))
+    await until_another_serves(rig, pid)
+    log = rig.fleet.log("m")
+    assert log is not None
+    texts = [line.text for line in log.last(1000)]
+    assert texts.index("first words") < texts.index("second words")
+    files = sorted((rig.directory / "state" / "logs" / "m.0").glob("*.log"))
+    assert ["first words" in file.read_text() for file in files] == [True, False]
+    assert ["second words" in file.read_text() for file in files] == [False, True]
+    answer.release()
+
+
+async def test_replicas_are_replaced_one_after_the_other_and_one_serves_all_the_time(
+    rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    request = request_for(fake_engine(), tiny_gguf, live={"replicas": 2})
+    rig.declare(request)
+    await until(rig, lambda: [one.state for one in instances(rig)] == [State.READY] * 2)
+    pids = {one.pid for one in instances(rig)}
+    rig.declare(changed(request, n_ctx=2048))
+
+    def all_new() -> bool:
+        serving = {one.pid for one in instances(rig) if one.state is State.READY}
+        assert serving
+        return len(serving) == 2 and not serving & pids
+
+    await until(rig, all_new)
+    assert [e.data["strategy"] for e in rig.events.recent(kind="replaced", limit=9)] == ["surge"] * 2
