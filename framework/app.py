@@ -33,6 +33,7 @@ from framework.listener import Listening, heed_signals, hold_hang_ups, keep_clos
 from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
+from framework.proxy.allowance_file import AllowanceFile
 from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.records import log_record
 from framework.proxy.routes import public_routes
@@ -185,6 +186,8 @@ class Manager:
         self._ended = start.earlier.ended
         finished = each(log_record, request_log.keep)
         self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits, on_finished=finished)
+        self._allowances = AllowanceFile(directory, self._proxy.allowances)
+        self._allowances.read()
         files = ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices)
         self._services = self._offer(events, changes, request_log, files)
         state_dir.record_listener(directory, str(listening.address))
@@ -236,6 +239,7 @@ class Manager:
             "console": self._console.run(),
             "service manager": self._report().run(),
             "state directory": self._keep_state(),
+            "allowances": self._allowances.run(),
             "old logs": self._remove_old_logs(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}

@@ -106,7 +106,15 @@ def server_settings(table: ServerTable, files: Files) -> ServerSettings:
 
 def access_key(name: str, table: AccessTable, digest: str) -> AccessKey:
     """`[access.NAME]`."""
-    return AccessKey(name=name, key_sha256=digest, models=tuple(table.models), dashboard=table.dashboard)
+    return AccessKey(
+        name=name,
+        key_sha256=digest,
+        models=tuple(table.models),
+        dashboard=table.dashboard,
+        rate=table.rate,
+        concurrency=table.concurrency,
+        tokens=table.tokens,
+    )
 
 
 def engine_ref(name: str, table: EngineTable, files: Files) -> EngineRef:

@@ -58,9 +58,6 @@ UNAVAILABLE = (
     ),
     *_rows(
         "access",
-        ("rate", "a limit of requests per time"),
-        ("concurrency", "a limit of requests at once"),
-        ("tokens", "a limit of tokens per time"),
         ("full_tools", "the server-side tool loop", only(False)),
     ),
     *_rows(

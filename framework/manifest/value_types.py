@@ -54,7 +54,6 @@ from framework.manifest.units import (
     DURATION_FORM,
     RATE_FORM,
     SIZE_FORM,
-    Rate,
     duration_text,
     parse_duration,
     parse_rate,
@@ -63,6 +62,7 @@ from framework.manifest.units import (
 )
 from framework.manifest.values_in_json import parse_json_table, parse_request_fields
 from framework.values.manifest import Listener
+from framework.values.rate import Rate
 
 
 @dataclass(frozen=True, eq=False)

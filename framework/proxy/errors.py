@@ -47,6 +47,8 @@ STATUS: Mapping[str, int] = {
     "body_too_large": 413,
     "unsupported_media_type": 415,
     "rate_limited": 429,
+    "concurrency_limited": 429,
+    "tokens_limited": 429,
     "model_load_failed": 500,
     "internal_error": 500,
     "not_supported": 501,

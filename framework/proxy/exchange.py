@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope
 
+from framework.proxy.allowances import BYTES_PER_TOKEN, KeyUse
 from framework.proxy.body import read_object
 from framework.proxy.body_budget import BodyShare
 from framework.proxy.client import ClientAnswer
@@ -25,6 +26,7 @@ from framework.proxy.relay import Relay
 from framework.proxy.services import ProxyServices
 from framework.proxy.texts import KeptTexts
 from framework.values.manifest import AccessKey, Manifest
+from framework.values.request_record import RequestRecord
 
 T = TypeVar("T")
 
@@ -43,6 +45,8 @@ class Exchange:
     share: BodyShare
     """What the body takes of the memory for all bodies."""
     key: AccessKey | None = None
+    use: KeyUse | None = None
+    """What the key uses, where this request counts against its limits."""
     path_name: str | None = None
     """What the path names: a model, or a request."""
     relay: Relay | None = None
@@ -93,6 +97,22 @@ class Exchange:
         elif self.relay is not None and not self.answer.ended:
             await self.answer.write(self.relay.fail(error))
             await self.answer.end()
+
+    def count_in(self) -> None:
+        """Count the request against the limits of its key. Raises ProxyError 429."""
+        if self.key is not None:
+            self.use = self.services.allowances.enter(self.key, self.request.began_at_s)
+
+    def count_out(self, ended: RequestRecord) -> None:
+        """The request has ended: its key may have another, and has used its tokens."""
+        if self.use is None:
+            return
+        prompt = ended.prompt_tokens or 0
+        if ended.prompt_tokens is None and self.request.state.opened:
+            prompt = self.share.body_bytes // BYTES_PER_TOKEN
+        tokens = prompt + (ended.generated_tokens or 0)
+        self.services.allowances.leave(self.use, tokens, self.services.clock())
+        self.use = None
 
     def recorded_status(self, answered: int | None) -> int | None:
         """The status for the record: a request that was cancelled is no success and no error (08 §4.4)."""

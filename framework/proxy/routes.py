@@ -116,6 +116,7 @@ class PublicEndpoint:
             exchange.share.give_back()
             if scope["method"] == "POST":
                 ended = exchange.request.record(status or CLIENT_CLOSED, self._services.clock())
+                exchange.count_out(ended)
                 self._services.on_finished(ended)
 
     def _exchange(self, scope: Scope, receive: Receive, send: Send) -> Exchange:
@@ -162,6 +163,8 @@ async def _dispatch(exchange: Exchange, path: str, method: str) -> None:
     if not endpoint.is_open:
         exchange.key = authorise(exchange.headers, exchange.manifest)
         exchange.request.key = exchange.key.name if exchange.key is not None else None
+    if endpoint.method == "POST" and endpoint is not CANCEL_REQUEST:
+        exchange.count_in()
     await endpoint.handler(exchange)
 
 

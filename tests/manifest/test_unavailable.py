@@ -18,7 +18,7 @@ REFUSED = {
         "tls": '{ certificate = "file:a", key = "file:b" }',
         "cors": '["https://example.org"]',
     },
-    "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
+    "access": {"full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
     "models": {
         "on_drift": '"report"',
@@ -79,7 +79,6 @@ def test_the_defaults_are_no_way_round(key: str) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "value", "code"),
     [
-        ("access", "rate", '"5"', "bad_rate"),
         ("models", "on_drift", '"ignore"', "bad_value"),
     ],
 )
@@ -98,9 +97,6 @@ def test_every_table_of_the_list_exists() -> None:
 
 
 COMPLETE_REFUSALS = [
-    "access.laptop.rate",
-    "access.laptop.concurrency",
-    "access.laptop.tokens",
     "engines.default.system_rocm",
     "models.smollm2.overflow_to",
     "models.smollm2.on_drift",
