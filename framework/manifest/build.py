@@ -100,6 +100,7 @@ def server_settings(table: ServerTable, files: Files) -> ServerSettings:
         start_concurrency=table.start_concurrency,
         shutdown_s=table.shutdown,
         request_log=table.request_log,
+        cors=tuple(dict.fromkeys(table.cors)),
         on_exit=table.on_exit,
     )
 

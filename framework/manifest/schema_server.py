@@ -10,11 +10,12 @@ from framework.manifest.value_types import (
     Address,
     BodyLimit,
     DurationOrZero,
+    Key,
     Name,
+    Origin,
     RateLimit,
     Secret,
     StateDir,
-    Text,
     whole,
 )
 from framework.values.manifest import ServerSettings
@@ -61,8 +62,9 @@ class ServerTable(Table):
     """How long an orderly end may take before engines are killed."""
     max_body: BodyLimit = option(DEFAULT.max_body_bytes, written="64MiB", effect="live")
     """Largest request body. The default has room for images and long documents."""
-    cors: list[Text] = option([], effect="live")
-    """Origins of web pages that may call the endpoint. Empty: none."""
+    cors: list[Origin] = option([], effect="live")
+    """Origins of web pages that may call the endpoint, or `*` for all of them, which needs `[access]` tables.
+    `/api/v1` and the dashboard never answer to other origins. Empty: none."""
 
 
 class AccessTable(Table):
@@ -71,8 +73,9 @@ class AccessTable(Table):
 
     required: ClassVar[tuple[str, ...]] = ("key",)
 
-    key: Secret = option(NO_SECRET, effect="live")
-    """Where the key lies: `env:NAME` or `file:PATH`. Only its digest is kept in memory."""
+    key: Key = option(NO_SECRET, effect="live")
+    """Where the key lies: `env:NAME` or `file:PATH`; or its SHA-256, which `paddock key` prints with a new
+    key. Only the digest is kept in memory."""
     models: list[Name] = option(["*"], effect="live")
     """Models that this key may use, by id or alias; `*` is all."""
     dashboard: Literal["none", "view", "operate"] = option("none", effect="live")

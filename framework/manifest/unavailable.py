@@ -54,7 +54,6 @@ UNAVAILABLE = (
     *_rows(
         "server",
         ("tls", "TLS", None, "remove it, and put a TLS proxy in front if you need one"),
-        ("cors", "access from web pages of other origins (CORS)", only([])),
     ),
     *_rows(
         "access",

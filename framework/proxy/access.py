@@ -24,7 +24,7 @@ def authorise(headers: Mapping[str, str], manifest: Manifest) -> AccessKey | Non
     `headers` have lower-case names and Latin-1 values, as they came. Raises ProxyError 401 or 403.
     """
     if not manifest.access:
-        check_origin(headers.get("host"), headers.get("origin"), manifest.server.listen)
+        check_origin(headers.get("host"), headers.get("origin"), manifest.server.listen, manifest.server.cors)
         return None
     given = _credential(headers)
     if not given:

@@ -39,6 +39,8 @@ class ClientAnswer:
         """Status that was sent, None while nothing was."""
         self.ended = False
         """Whether the last byte is out."""
+        self.headers: Mapping[str, str] = {}
+        """Headers of the answer besides its own, such as those for pages of other origins."""
 
     @property
     def started(self) -> bool:
@@ -89,7 +91,8 @@ class ClientAnswer:
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
-        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        both = {**self.headers, **headers} if self.headers else headers
+        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in both.items()]
         encoded.append((b"x-request-id", self._request_id.encode("latin-1")))
         await self._put({"type": "http.response.start", "status": status, "headers": encoded})
 

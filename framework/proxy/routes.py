@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from framework.proxy.access import authorise
 from framework.proxy.client import ClientAnswer
+from framework.proxy.cors import answer_headers, preflight_headers
 from framework.proxy.embeddings import embeddings
 from framework.proxy.errors import CLIENT_CLOSED, ClientGone, ProxyError, internal_error
 from framework.proxy.exchange import Exchange, header_values
@@ -155,6 +156,8 @@ async def _serve(exchange: Exchange, path: str, method: str) -> int | None:
 
 
 async def _dispatch(exchange: Exchange, path: str, method: str) -> None:
+    if await _is_answered_to_a_page(exchange, method):
+        return
     endpoint, exchange.path_name = find_endpoint(path)
     exchange.request.route = endpoint.route
     if ("GET" if method == "HEAD" else method) != endpoint.method:
@@ -166,6 +169,18 @@ async def _dispatch(exchange: Exchange, path: str, method: str) -> None:
     if endpoint.method == "POST" and endpoint is not CANCEL_REQUEST:
         exchange.count_in()
     await endpoint.handler(exchange)
+
+
+async def _is_answered_to_a_page(exchange: Exchange, method: str) -> bool:
+    """Whether a browser only asked what its page may do; and what every answer says to pages."""
+    cors = exchange.manifest.server.cors
+    if not cors:
+        return False
+    exchange.answer.headers = answer_headers(exchange.headers, cors)
+    found = preflight_headers(exchange.headers, cors) if method == "OPTIONS" else None
+    if found is not None:
+        await exchange.answer.send_json(OK, b"", found)
+    return found is not None
 
 
 def public_routes(proxy: ProxyServices) -> list[BaseRoute]:

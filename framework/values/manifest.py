@@ -41,6 +41,8 @@ class ServerSettings:
     start_concurrency: int = 2
     shutdown_s: float = 30.0
     request_log: RequestLogMode = "metadata"
+    cors: tuple[str, ...] = ()
+    """Origins of pages that may call the endpoint, in lower case, or `*`."""
     on_exit: Literal["stop", "keep"] = "stop"
     """Whether processes that are started from now on end with the manager."""
 

@@ -16,7 +16,6 @@ COMPLETE = Path(__file__).with_name("complete_manifest.toml").read_text(encoding
 REFUSED = {
     "server": {
         "tls": '{ certificate = "file:a", key = "file:b" }',
-        "cors": '["https://example.org"]',
     },
     "access": {"full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
@@ -62,7 +61,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
 @pytest.mark.parametrize(
     ("table", "key", "value"),
     [
-        ("server", "cors", "[]"),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
     ],
