@@ -36,7 +36,7 @@ from framework.models.hub.sources import HubSources
 from framework.proxy.allowance_file import AllowanceFile
 from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.records import log_record
-from framework.proxy.routes import public_routes
+from framework.proxy.routes import public_routes, route_names
 from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
 from framework.reconcile.current import CurrentManifest
@@ -52,6 +52,7 @@ from framework.service_manager import ServiceManager
 from framework.service_report import ServiceReport
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import STORAGE, Earlier, EventLog, utc_now
+from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.telemetry.store import News, Store
 from framework.telemetry.store_file import FILE_NAME
@@ -150,7 +151,8 @@ class Manager:
             return keep_closed(start.load(text), listening.address)
 
         changes = Changes()
-        events = EventLog(changes, store=start.store, earlier=start.earlier)
+        self._meters = Meters(route_names())
+        events = EventLog(changes, store=start.store, earlier=start.earlier, observe=self._meters.event_told)
         request_log = RequestLog(start.store)
         probes = CapabilityCache()
         sources, reader, devices = HubSources(environ), FactsReader(), DeviceCache()
@@ -184,7 +186,7 @@ class Manager:
         self._console = Console(fleet, changes)
         self._store = start.store
         self._ended = start.earlier.ended
-        finished = each(log_record, request_log.keep)
+        finished = each(log_record, request_log.keep, self._meters.request_ended)
         self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits, on_finished=finished)
         self._allowances = AllowanceFile(directory, self._proxy.allowances)
         self._allowances.read()
@@ -216,6 +218,9 @@ class Manager:
             doctor=self._inquiry.doctor,
             files=files,
             known_devices=self._inquiry.known_devices,
+            meters=self._meters,
+            allowances=self._proxy.allowances,
+            engine_metrics=self._fleet.engine_metrics,
         )
 
     async def run(self) -> int:
@@ -255,6 +260,7 @@ class Manager:
             )
         finally:
             await _cancel(*self._tasks.values())
+            await self._fleet.engine_metrics.close()
             await self._shop.client.close()
             await self._proxy.close()
 

@@ -16,8 +16,8 @@ from framework.api.event_routes import EVENT_QUERY, STREAM_QUERY, list_events, s
 from framework.api.file_routes import inspect_listed, list_files
 from framework.api.inputs import bad_value, json_object, only_fields
 from framework.api.inspect_query import INSPECT_QUERY
-from framework.api.metrics import PATH as METRICS_PATH
-from framework.api.metrics import read_metrics
+from framework.api.metrics.page import PATH as METRICS_PATH
+from framework.api.metrics.page import read_metrics
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
 from framework.api.names import ANY
 from framework.api.request_routes import REQUEST_QUERY, cancel_request, list_requests, read_request

@@ -85,6 +85,12 @@ ENDPOINTS: Mapping[str, Endpoint] = {
 }
 
 
+def route_names() -> frozenset[str]:
+    """The routes as records and metrics name them."""
+    every = (*ENDPOINTS.values(), SHOW_MODEL, CANCEL_REQUEST)
+    return frozenset(endpoint.route for endpoint in every)
+
+
 def find_endpoint(path: str) -> tuple[Endpoint, str | None]:
     """The endpoint of a path and the model or request that the path names. Raises ProxyError 404."""
     if path in ENDPOINTS:

@@ -72,6 +72,14 @@ class EngineClient:
             return None
         return [slot for slot in body if isinstance(slot, dict)]
 
+    async def metrics(self, port: int, key: str | None, timeout_s: float) -> bytes | None:
+        """The text of `/metrics`, or None."""
+        try:
+            status, raw = await self._fetch("GET", port, "/metrics", auth_headers(key), timeout_s)
+        except FAILURES:
+            return None
+        return raw if status == OK else None
+
     async def complete(
         self, port: int, key: str | None, body: Mapping[str, Any], timeout_s: float
     ) -> int | None:

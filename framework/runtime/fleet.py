@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
+from framework.runtime.engine_metrics import EngineMetrics
 from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
@@ -63,6 +64,7 @@ class Fleet:
         self._returns_seen = 0
         self._memory_tried_s = time.monotonic()
         self._sampler = Sampler(self._instances, shop.client, changes)
+        self.engine_metrics = EngineMetrics(self._instances, shop.client)
         self._drafters = DrafterWatch(self._instances, shop)
         self._health = HealthWatch(self._served, shop)
         self.stuck = StuckSlots()

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.api.metrics import metrics_text
 from framework.dashboard.pages.instance_facts import reasons_of
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.plan import LaunchResult, SpecDecision
@@ -17,6 +16,7 @@ from framework.values.pool import WaitingView
 from framework.values.reason import Failure, Reason
 from framework.values.spec_yield import SpecTotals, SpecYield, SpeedAt
 from tests.api import samples
+from tests.api.metric_text import metrics_text
 from tests.api.world import make_world
 
 SLOW = Reason("speculation_unprofitable", "It is slower.", "Nothing.", "warning")

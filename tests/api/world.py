@@ -26,11 +26,14 @@ from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
+from framework.proxy.allowances import Allowances
 from framework.proxy.inflight import InFlight
 from framework.reconcile.current import CurrentManifest
+from framework.runtime.engine_metrics import EngineSample
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.values.action import FieldChange, ModelAction, StopMode
 from framework.values.engine import EngineRef
@@ -178,8 +181,21 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         doctor=_doctor,
         files=ModelFiles(current, lambda _source: None, FactsReader(HeaderCache()), lambda: known),
         known_devices=lambda: known,
+        meters=Meters(),
+        allowances=Allowances(),
+        engine_metrics=NoEngines(),
     )
     return World(services, fleet, texts)
+
+
+class NoEngines:
+    """No engine runs, so none has metrics; a test may put what one says."""
+
+    def __init__(self) -> None:
+        self.said: tuple[EngineSample, ...] = ()
+
+    async def collect(self) -> tuple[EngineSample, ...]:
+        return self.said
 
 
 async def _engines() -> tuple[EngineAnswer, ...]:
