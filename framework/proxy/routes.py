@@ -85,10 +85,16 @@ ENDPOINTS: Mapping[str, Endpoint] = {
 }
 
 
+NAMED_ENDPOINTS: Mapping[str, Endpoint] = {
+    MODELS_PREFIX + "{name}": SHOW_MODEL,
+    REQUESTS_PREFIX + "{id}" + CANCEL_SUFFIX: CANCEL_REQUEST,
+}
+"""Paths with a name in them, as the description of the routes writes them; `find_endpoint` knows them."""
+
+
 def route_names() -> frozenset[str]:
     """The routes as records and metrics name them."""
-    every = (*ENDPOINTS.values(), SHOW_MODEL, CANCEL_REQUEST)
-    return frozenset(endpoint.route for endpoint in every)
+    return frozenset(endpoint.route for endpoint in (*ENDPOINTS.values(), *NAMED_ENDPOINTS.values()))
 
 
 def find_endpoint(path: str) -> tuple[Endpoint, str | None]:

@@ -37,13 +37,11 @@ class Family:
 
 
 def render(families: Iterable[Family]) -> str:
-    """The text; a family without samples is left out."""
+    """The text. A family without samples says what it is all the same, so that a scraper knows of it."""
     return "".join(map(_family_text, families))
 
 
 def _family_text(family: Family) -> str:
-    if not family.samples:
-        return ""
     lines = [
         f"# HELP {family.name} {family.meaning.translate(HELP_ESCAPES)}",
         f"# TYPE {family.name} {family.kind}",

@@ -29,8 +29,8 @@ def test_one_series_is_there_once() -> None:
     assert render([Family("a", "gauge", "A.", twice)]).count("\na{") == 1
 
 
-def test_a_family_without_samples_is_left_out() -> None:
-    assert render([Family("a", "gauge", "A.", ())]) == ""
+def test_a_family_without_samples_says_what_it_is() -> None:
+    assert render([Family("a", "gauge", "A.", ())]) == "# HELP a A.\n# TYPE a gauge\n"
 
 
 def test_a_sample_without_labels_has_no_braces() -> None:

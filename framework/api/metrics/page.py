@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import Caller
+from framework.api.described import TEXT, describes
 from framework.api.endpoint import PRIVATE
 from framework.api.metrics.engines import engines
 from framework.api.metrics.manager import keys, manager, process, requests_now
@@ -28,6 +29,7 @@ from framework.values.pool import PoolView
 PATH = "/metrics"
 
 
+@describes(media_types=(TEXT,))
 async def read_metrics(_request: Request, services: Services, _caller: Caller) -> Response:
     """All metrics as they are now, in Prometheus' text format."""
     said = await services.engine_metrics.collect()
