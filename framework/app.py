@@ -56,6 +56,7 @@ from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.telemetry.store import News, Store
 from framework.telemetry.store_file import FILE_NAME
+from framework.tls import Certificate
 from framework.values.manifest import Manifest
 from framework.values.override import Override
 from framework.values.problem import Problem
@@ -145,10 +146,11 @@ class Manager:
 
     def __init__(self, start: Start) -> None:
         manifest, directory, environ = start.manifest, start.directory, start.environ
+        self._certificate = certificate = Certificate(manifest.server.tls)
         listening = Listening.open(manifest.server.listen)
 
         def load_closed(text: str | None = None) -> Loaded:
-            return keep_closed(start.load(text), listening.address)
+            return certificate.check(keep_closed(start.load(text), listening.address))
 
         changes = Changes()
         self._meters = Meters(route_names())
@@ -169,7 +171,12 @@ class Manager:
         devices.held = shop.ledger.endpoints_held
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
-        adopt = each(planner.adopt, lambda new: request_log.adopt(new.server.request_log), self._drop_slots)
+        adopt = each(
+            planner.adopt,
+            lambda new: request_log.adopt(new.server.request_log),
+            self._drop_slots,
+            self._show_certificate,
+        )
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
@@ -192,7 +199,7 @@ class Manager:
         self._allowances.read()
         files = ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices)
         self._services = self._offer(events, changes, request_log, files)
-        state_dir.record_listener(directory, str(listening.address))
+        state_dir.record_listener(directory, self._address)
 
     def _offer(
         self, events: EventLog, changes: Changes, request_log: RequestLog, files: ModelFiles
@@ -223,6 +230,12 @@ class Manager:
             engine_metrics=self._fleet.engine_metrics,
         )
 
+    @property
+    def _address(self) -> str:
+        """As commands read it."""
+        address, scheme = str(self._listening.address), self._certificate.scheme
+        return address if scheme == "http" else f"{scheme}://{address}"
+
     async def run(self) -> int:
         """Apply the manifest, serve until a signal, stop everything; the exit status."""
         stop = asyncio.Event()
@@ -232,7 +245,7 @@ class Manager:
     async def _run(self, stop: asyncio.Event) -> int:
         routes = [*public_routes(self._proxy), *api_routes(self._services)]
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
-        self._console.welcome(self._current.manifest, self._listening.address)
+        self._console.welcome(self._current.manifest, self._certificate.scheme, self._listening.address)
         self._store.start(self._from_store(asyncio.get_running_loop()))
         self._say_begin()
         await self._go_on()
@@ -255,6 +268,7 @@ class Manager:
                 app,
                 self._listening,
                 stop,
+                context=self._certificate.context,
                 on_started=self._service_manager.ready,
                 before_close=self._end_models,
             )
@@ -298,6 +312,13 @@ class Manager:
             data={"version": __version__, "pid": os.getpid(), "ended_before": self._ended},
         )
 
+    def _show_certificate(self, manifest: Manifest) -> None:
+        """The one of a manifest, which may be another one under the same name."""
+        self._certificate.adopt(manifest)
+        if (tls := self._certificate.tls) is not None:
+            kept = (self._shop.state_dir, tls.certificate)
+            asyncio.get_running_loop().run_in_executor(None, state_dir.record_certificate, *kept)
+
     def _drop_slots(self, manifest: Manifest) -> None:
         """Slots of models that are declared no more."""
         models = tuple(manifest.models.values())
@@ -313,8 +334,8 @@ class Manager:
 
     async def _keep_state(self) -> None:
         """Commands find us and prove themselves by files that somebody may delete."""
-        directory, address = self._shop.state_dir, str(self._listening.address)
-        kept = (directory, self._services.token, address, self._shop.state_id)
+        directory = self._shop.state_dir
+        kept = (directory, self._services.token, self._address, self._shop.state_id)
         while True:
             await asyncio.sleep(KEEP_S)
             try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class HttpServer(uvicorn.Server):
         on_started: Callable[[], None] = lambda: None,
         ssl_key_file: Path | None = None,
         ssl_cert_file: Path | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -52,6 +54,7 @@ class HttpServer(uvicorn.Server):
             timeout_graceful_shutdown=fault_s,
             ssl_keyfile=ssl_key_file,
             ssl_certfile=ssl_cert_file,
+            ssl_context_factory=None if ssl_context is None else lambda *_: ssl_context,
         )
         super().__init__(config)
         self._on_started = on_started

@@ -80,7 +80,7 @@ def build_manifest(
     )
     return replace(
         base,
-        server=server_settings(server, files),
+        server=replace(server_settings(server, files), tls=outside.tls),
         access=tuple(access_key(n, entry.table, outside.digests[n]) for n, entry in tables.access.items()),
         engines=around.engines,
         pools=around.pools,

@@ -14,7 +14,7 @@ from framework.manifest.value_types import (
     Name,
     Origin,
     RateLimit,
-    Secret,
+    SecretFile,
     StateDir,
     whole,
 )
@@ -30,10 +30,11 @@ class TlsTable(Table):
 
     required: ClassVar[tuple[str, ...]] = ("certificate", "key")
 
-    certificate: Secret = option(NO_SECRET)
-    """Chain of certificates in PEM form, as `file:PATH`."""
-    key: Secret = option(NO_SECRET)
-    """Private key in PEM form, as `file:PATH`."""
+    certificate: SecretFile = option(NO_SECRET, effect="live")
+    """Chain of certificates in PEM form, as `file:PATH`. Once the file changes, new connections get what it
+    says then."""
+    key: SecretFile = option(NO_SECRET, effect="live")
+    """Private key in PEM form without a password, as `file:PATH`."""
 
 
 class ServerTable(Table):
@@ -43,7 +44,7 @@ class ServerTable(Table):
     """Address and port. The default is reachable from this machine only; any other address needs `[access]`
     tables."""
     tls: TlsTable | None = option(None, effect=NEXT_UP)
-    """Serve HTTPS with this certificate. Absent: plain HTTP."""
+    """Serve HTTPS with this certificate, TLS 1.2 and up. Absent: plain HTTP."""
     max_waiting: Annotated[int, whole(1, 100_000)] = option(DEFAULT.max_waiting, effect="live")
     """Requests that may wait over all models together; further ones get 503 at once instead of a time-out
     later."""

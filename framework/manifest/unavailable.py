@@ -53,7 +53,6 @@ def _rows(table: str, *rows: tuple[Any, ...]) -> list[Unavailable]:
 UNAVAILABLE = (
     *_rows(
         "server",
-        ("tls", "TLS", None, "remove it, and put a TLS proxy in front if you need one"),
     ),
     *_rows(
         "access",

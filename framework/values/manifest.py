@@ -31,6 +31,18 @@ class Listener:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """`[server] tls`: files in PEM form, and what was in both when they were read."""
+
+    certificate: Path
+    key: Path
+    sha256: str
+
+    def __str__(self) -> str:
+        return str(self.certificate)
+
+
+@dataclass(frozen=True)
 class ServerSettings:
     """`[server]`. `state_dir` is None for `auto` (01 §2.11)."""
 
@@ -41,6 +53,7 @@ class ServerSettings:
     start_concurrency: int = 2
     shutdown_s: float = 30.0
     request_log: RequestLogMode = "metadata"
+    tls: Tls | None = None
     cors: tuple[str, ...] = ()
     """Origins of pages that may call the endpoint, in lower case, or `*`."""
     on_exit: Literal["stop", "keep"] = "stop"

@@ -156,9 +156,6 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         instances = (samples.plan(), refused)
         return PlanAnswer(in_force.path, in_force.sha256, (samples.CPU,), instances, (samples.REASON,))
 
-    async def devices() -> DevicesAnswer:
-        return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)
-
     current = CurrentManifest(declared, samples.NOON)
     known = DevicesAnswer((samples.GPU, samples.CPU), sampled_at=samples.NOON)
     services = Services(
@@ -177,7 +174,7 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         diff=diff,
         plan=plan,
         engines=_engines,
-        devices=devices,
+        devices=_devices,
         doctor=_doctor,
         files=ModelFiles(current, lambda _source: None, FactsReader(HeaderCache()), lambda: known),
         known_devices=lambda: known,
@@ -196,6 +193,10 @@ class NoEngines:
 
     async def collect(self) -> tuple[EngineSample, ...]:
         return self.said
+
+
+async def _devices() -> DevicesAnswer:
+    return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)
 
 
 async def _engines() -> tuple[EngineAnswer, ...]:

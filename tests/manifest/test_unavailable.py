@@ -14,9 +14,6 @@ from tests.manifest.reading import MODEL, Reading, read
 COMPLETE = Path(__file__).with_name("complete_manifest.toml").read_text(encoding="utf-8")
 
 REFUSED = {
-    "server": {
-        "tls": '{ certificate = "file:a", key = "file:b" }',
-    },
     "access": {"full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
     "models": {
@@ -32,8 +29,6 @@ REFUSED = {
 def table_with(table: str, key: str, value: str) -> Reading:
     """A manifest with one key in a table of this kind."""
     line = f"{key} = {value}\n"
-    if table == "server":
-        return read(f"[server]\n{line}")
     if table == "models":
         return read(f"{MODEL}{line}")
     secret = 'key = "env:KEY"\n' if table == "access" else ""
@@ -51,7 +46,7 @@ CASES = [pytest.param(t, k, v, id=f"{t}.{k}") for t, keys in REFUSED.items() for
 @pytest.mark.parametrize(("table", "key", "value"), CASES)
 def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> None:
     problem = table_with(table, key, value).only
-    name = {"server": "server", "models": "models.m"}.get(table, f"{table}.n")
+    name = {"models": "models.m"}.get(table, f"{table}.n")
     sentence = next(row.sentence for row in UNAVAILABLE if (row.table, row.key) == (table, key))
     assert (problem.code, problem.path) == ("not_available_yet", f"{name}.{key}")
     assert problem.message == f"{name}.{key}: {sentence}"
