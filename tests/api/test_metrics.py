@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from tests.api import samples
 from tests.api.metric_text import metrics_text
 from tests.api.world import make_world
 
+API = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 SLOW = Reason("speculation_unprofitable", "It is slower.", "Nothing.", "warning")
 SPEED = SpeedAt("ngram-mod", 2, 25, 30.0, 0.5, 20, 20.0, 12.0)
 LABEL = r'[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"'
@@ -165,3 +167,12 @@ async def test_nobody_else_may_read_it() -> None:
 def test_what_is_not_loaded_has_no_words_about_speculation() -> None:
     stopped = samples.instance(state=State.STOPPED)
     assert "speculation_info{" not in metrics_text([samples.model("chat", stopped, state=State.STOPPED)])
+
+
+async def test_every_metric_is_described_and_nothing_else() -> None:
+    async with make_world().client() as client:
+        text = (await client.get("/metrics")).text
+    known = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    table = API.read_text(encoding="utf-8").partition("### Metrics")[2].partition("### Check")[0]
+    described = set(re.findall(r"`((?:paddock|process)_[a-z_]+)`", table))
+    assert described == known
