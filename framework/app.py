@@ -93,7 +93,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
             return load_manifest(manifest_path, environ, overrides=overrides)
         return check_text(manifest_path, text, environ, overrides=overrides)
 
-    first = load()
+    first = Certificate(None).check(load())
     if first.manifest is None:
         raise ManifestBroken(first)
     directory = state_dir.locate(manifest_path, first.manifest.server.state_dir)

@@ -13,7 +13,7 @@ from framework.proxy.allowances import Allowances
 from framework.proxy.errors import ProxyError
 from framework.values.manifest import AccessKey
 from framework.values.rate import Rate
-from tests.proxy.scripted_engine import hang
+from tests.proxy.scripted_engine import Call, hang, piece, role
 from tests.proxy.world import HELLO, World, model
 from tests.support.waiting import eventually
 
@@ -147,6 +147,25 @@ async def test_tokens_of_prompt_and_answer_are_taken(world: World) -> None:
     assert used > 0
     left = world.services.allowances.tokens_left([key], world.services.clock())
     assert left == {"laptop": 1000 - used}
+
+
+async def test_a_client_that_leaves_early_has_not_read_its_prompt_for_nothing(world: World) -> None:
+    key = replace(KEY, tokens=Rate(100_000, DAY))
+    world.declare(model("smol"), access=(key,))
+
+    async def begin_and_hang(call: Call) -> None:
+        await call.start_stream()
+        await call.events(role(), piece("Hel"))
+        await call.closed.wait()
+
+    world.engine.scripts = [begin_and_hang]
+    prompt = [{"role": "user", "content": "x" * 4000}]
+    call = world.call("/v1/chat/completions", {**HELLO, "messages": prompt, "stream": True}, headers=HEADERS)
+    await call.until(b"Hel")
+    call.gone.set()
+    await call.finished()
+    left = world.services.allowances.tokens_left([key], world.services.clock())["laptop"]
+    assert 1000 < 100_000 - left < 1100
 
 
 async def test_looking_and_cancelling_count_nothing(world: World) -> None:
