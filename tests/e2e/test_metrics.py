@@ -7,35 +7,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import MakeFake, StartPaddock
 from tests.e2e.clients import chat, engine_table, model_table
-from tests.support.paddock import RunningPaddock
+from tests.support.scrapes import Samples, samples, scrape
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana-dashboard.json"
 METRIC = re.compile(r"\b(?:paddock_|llamacpp:|process_)[a-z0-9_]+")
 PART = re.compile(r"_(?:bucket|sum|count)$")
-Samples = dict[str, list[tuple[dict[str, str], float]]]
-
-
-def scrape(paddock: RunningPaddock) -> str:
-    """The text of one scrape."""
-    headers = {"Authorization": f"Bearer {paddock.token}"}
-    answer = httpx.get(f"{paddock.base_url}/metrics", headers=headers, timeout=30, trust_env=False)
-    assert answer.status_code == 200
-    return answer.text
-
-
-def samples(text: str) -> Samples:
-    """Samples by name; the parser refuses what Prometheus refuses."""
-    found: Samples = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            found.setdefault(sample.name, []).append((dict(sample.labels), sample.value))
-    return found
 
 
 def names(text: str) -> set[str]:

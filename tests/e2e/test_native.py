@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.clients import chat, model_table, openai_client
 from tests.support.paddock import RunningPaddock, start_paddock
+from tests.support.scrapes import Samples, samples, scrape
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
@@ -93,3 +94,16 @@ def test_it_drafts_as_the_policy_says(managed: RunningPaddock) -> None:
     content = "Repeat: " + "one two three four five six, " * 12
     answer = chat(managed, "m", messages=[{"role": "user", "content": content}], max_tokens=64)
     assert answer.status_code == httpx.codes.OK
+
+
+def test_all_its_metrics_are_in_the_scrape(managed: RunningPaddock) -> None:
+    assert chat(managed, "m").status_code == 200
+
+    def said() -> Samples | None:
+        found = samples(scrape(managed))
+        return found if "llamacpp:tokens_predicted_total" in found else None
+
+    found: Samples = managed.wait(said, 30, "the engine's own metrics")
+    assert "paddock_engine_metrics_refused" not in found
+    ((labels, _),) = found["llamacpp:spec_decode_num_drafts_total"]
+    assert labels == {"model": "m", "replica": "0"}
