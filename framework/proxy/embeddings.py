@@ -11,7 +11,7 @@ from framework.proxy.errors import ProxyError
 from framework.proxy.exchange import Exchange, stopped
 from framework.proxy.generation import Job, run_whole
 from framework.proxy.interrupt import Interrupted
-from framework.proxy.request_body import embeddings_body
+from framework.proxy.request_body import whole_body
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
 
@@ -25,7 +25,7 @@ async def embeddings(exchange: Exchange) -> None:
     choice = exchange.choose_model(body.get("model"))
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
-        return embeddings_body(body, model_id=lease.model)
+        return whole_body(body, model_id=lease.model)
 
     job = Job(exchange.services, exchange.request, choice, PATH, build)
 

@@ -13,7 +13,7 @@ Anything else that escapes is a fault of ours: it is logged with its trace and s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -140,10 +140,16 @@ class ProxyError(Exception):
 
 
 def envelope(error: ProxyError, request_id: str) -> bytes:
-    """The error object as JSON: the body of an answer, or the payload of an in-stream event.
+    """The error object as JSON: the body of an answer, or the payload of an in-stream event."""
+    return json_bytes({"error": error_object(error, request_id)})
 
-    A reason is shown as clients may see it.
-    """
+
+ErrorForm = Callable[[ProxyError, str], bytes]
+"""Writes an error and the id of its request as a JSON body."""
+
+
+def error_object(error: ProxyError, request_id: str) -> dict[str, Any]:
+    """What is told of an error. A reason is shown as clients may see it."""
     body: dict[str, Any] = {
         "message": error.message,
         "type": error.type,
@@ -156,7 +162,7 @@ def envelope(error: ProxyError, request_id: str) -> bytes:
         body["reason"] = as_json(public_reason(error.reason), {})
     if error.progress is not None:
         body["progress"] = asdict(error.progress)
-    return json_bytes({"error": body})
+    return body
 
 
 def internal_error(request_id: str) -> ProxyError:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope
 
+from framework.proxy.answer_stream import AnswerStream
 from framework.proxy.body import read_object
 from framework.proxy.body_budget import BodyShare
 from framework.proxy.client import ClientAnswer
@@ -21,7 +22,6 @@ from framework.proxy.errors import CLIENT_CLOSED, ClientGone, ProxyError, revoke
 from framework.proxy.interrupt import Interrupted, InterruptScope
 from framework.proxy.model_choice import ModelChoice, choose_model
 from framework.proxy.records import ActiveRequest
-from framework.proxy.relay import Relay
 from framework.proxy.services import ProxyServices
 from framework.proxy.texts import KeptTexts
 from framework.values.manifest import AccessKey, Manifest
@@ -45,7 +45,7 @@ class Exchange:
     key: AccessKey | None = None
     path_name: str | None = None
     """What the path names: a model, or a request."""
-    relay: Relay | None = None
+    relay: AnswerStream | None = None
     """Set once the answer is to be a stream; it knows how to end one."""
 
     async def read_object(self) -> dict[str, Any]:

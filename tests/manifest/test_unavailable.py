@@ -22,7 +22,6 @@ REFUSED = {
     "engines": {"system_rocm": '"auto"'},
     "models": {
         "on_drift": '"report"',
-        "overflow_to": '"m"',
         "voice_format": '"{voice}: {text}"',
         "transcription": '"http://127.0.0.1:9000"',
     },
@@ -102,7 +101,6 @@ COMPLETE_REFUSALS = [
     "access.laptop.concurrency",
     "access.laptop.tokens",
     "engines.default.system_rocm",
-    "models.smollm2.overflow_to",
     "models.smollm2.on_drift",
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from framework.proxy.request_body import SAMPLING_DEFAULTS, embeddings_body, generation_body
+from framework.proxy.request_body import CHAT_BODY, SAMPLING_DEFAULTS, generation_body, whole_body
 from framework.values.request import LiveSettings
 
 FIXED = {"model": "smol", "stream": True, "stream_options": {"include_usage": True}}
@@ -15,7 +15,12 @@ FIXED = {"model": "smol", "stream": True, "stream_options": {"include_usage": Tr
 def built(asked: dict[str, Any], *, slot_context: int = 2048, **live: Any) -> dict[str, Any]:
     """The body for a request under these live settings."""
     return generation_body(
-        asked, LiveSettings(**live), model_id="smol", slot_context=slot_context, max_tokens_fallback=32768
+        asked,
+        LiveSettings(**live),
+        CHAT_BODY,
+        model_id="smol",
+        slot_context=slot_context,
+        max_tokens_fallback=32768,
     )
 
 
@@ -128,4 +133,4 @@ def test_the_request_is_not_changed() -> None:
 
 def test_embeddings_are_asked_for_under_the_name_of_the_instance() -> None:
     asked = {"model": "gpt", "input": "x", "dimensions": None, "image": "y"}
-    assert embeddings_body(asked, model_id="smol") == {"model": "smol", "input": "x"}
+    assert whole_body(asked, model_id="smol") == {"model": "smol", "input": "x"}
