@@ -23,7 +23,7 @@ from framework.proxy.interrupt import Interrupted, InterruptScope
 from framework.proxy.model_choice import ModelChoice, choose_model
 from framework.proxy.records import ActiveRequest
 from framework.proxy.services import ProxyServices
-from framework.proxy.texts import KeptTexts
+from framework.proxy.texts import KeptTexts, Pieces
 from framework.values.manifest import AccessKey, Manifest
 
 T = TypeVar("T")
@@ -61,6 +61,11 @@ class Exchange:
         if self.manifest.server.request_log == "full":
             self.request.texts = KeptTexts(body)
         return body
+
+    def keep_texts(self, pieces: Pieces) -> None:
+        """Where texts are kept, find those of the answer with `pieces`."""
+        if self.request.texts is not None:
+            self.request.texts.pieces = pieces
 
     def choose_model(self, in_body: object) -> ModelChoice:
         """The model named by path, query or body, in this order (08 §2.1). Raises ProxyError."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from framework.proxy.answering import Generation, answer
+from framework.proxy.answering import AsTheyAre, Generation, Refine, answer
 from framework.proxy.collect import Collector
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import flag
-from framework.proxy.media import check_media_support, prepare_messages
+from framework.proxy.media import check_media_support, media_of, prepare_messages
 from framework.proxy.model_choice import ModelChoice
+from framework.proxy.reasoning_answer import ReasoningView, reasoning_form
 from framework.proxy.relay import Flavour, Relay
 from framework.proxy.request_body import CHAT_BODY, generation_body
 from framework.proxy.vision import vision_models
@@ -35,15 +36,20 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
     choice = exchange.choose_model(body.get("model"))
     streamed = exchange.request.stream = flag(body, "stream")
     seeing = vision_models(exchange)
+    media = media_of(body) if flavour == "chat" else frozenset()
+    form = reasoning_form(body)
     if flavour == "chat":
         can_see = choice.request.projector is not None
-        check_media_support(body, model=choice.request, can_see=can_see, vision_models=seeing)
+        check_media_support(
+            media, model=choice.request, can_see=can_see, can_hear=can_see, vision_models=seeing
+        )
         body = {**body, "messages": prepare_messages(body)}
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
-        if flavour == "chat":
-            # What was launched may see less than what was asked for.
-            check_media_support(body, model=lease.request, can_see=lease.vision, vision_models=seeing)
+        # What was launched may see less than what was asked for.
+        check_media_support(
+            media, model=lease.request, can_see=lease.vision, can_hear=lease.audio, vision_models=seeing
+        )
         return generation_body(
             body,
             live,
@@ -51,6 +57,7 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
             model_id=lease.model,
             slot_context=lease.slot_context,
             max_tokens_fallback=exchange.services.limits.max_tokens_fallback,
+            reasoning=lease.reasoning,
         )
 
     def stream(now: ModelChoice) -> Relay:
@@ -72,4 +79,9 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
             limit_bytes=exchange.services.limits.answer_limit_bytes,
         )
 
-    await answer(exchange, Generation(PATHS[flavour], build, stream, whole), choice, streamed=streamed)
+    def refine() -> Refine:
+        limit = exchange.services.limits.answer_limit_bytes
+        return ReasoningView(form, limit_bytes=limit) if flavour == "chat" else AsTheyAre()
+
+    generation = Generation(PATHS[flavour], build, stream, whole, refine=refine)
+    await answer(exchange, generation, choice, streamed=streamed)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from framework.proxy.reasoning_request import KWARGS, template_arguments
+from framework.values.reasoning import NO_REASONING, ReasoningFacts
 from framework.values.request import LiveSettings
 
 SAMPLING_DEFAULTS: Mapping[str, Any] = {
@@ -61,11 +63,13 @@ def generation_body(
     model_id: str,
     slot_context: int,
     max_tokens_fallback: int,
+    reasoning: ReasoningFacts = NO_REASONING,
 ) -> dict[str, Any]:
     """Body of a generation, always as a stream, with usage where that has to be asked for (08 §3.3, §7.5).
 
     `slot_context` is in tokens, 0 when unknown. Order of 08 §9: request, model's defaults, own defaults,
-    `max_tokens`, then `drop` and `force`.
+    `max_tokens`, then `drop` and `force`; what is left of wishes about reasoning becomes template arguments.
+    Raises ProxyError `invalid_body` for wishes of a wrong type.
     """
     fields = {**canonical(live.request_defaults), **canonical(asked)}
     if live.sampling_defaults == "paddock":
@@ -75,6 +79,8 @@ def generation_body(
     for name in live.request_drop:
         fields.pop(CANONICAL.get(name, name), None)
     fields.update(canonical(live.request_force))
+    if arguments := template_arguments(fields, reasoning):
+        fields[KWARGS] = arguments
     _tidy(fields)
     for name, spelling in style.spelled.items():
         if name in fields:

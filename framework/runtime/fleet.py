@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
+from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
-from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.lease import FailureKind, Glance, Lease, LeaseRefused, RetryVerdict
 from framework.runtime.left_work import LeftWork
 from framework.runtime.logs import LogBuffer
 from framework.runtime.on_exit import tell_differences
@@ -122,6 +123,14 @@ class Fleet:
         if supervisor is None:
             raise LeaseRefused("model_not_found", f"There is no model {model_id!r}.")
         return await supervisor.acquire(key)
+
+    def glance(self, model_id: str) -> Glance | None:
+        """Where a ready instance can be asked how it is. Wakes nothing, and keeps nothing awake."""
+        for instance in self._instances():
+            running = instance.running
+            if instance.request.id == model_id and instance.serving and running is not None:
+                return Glance(base_url(running.port), auth_headers(running.key), instance.request)
+        return None
 
     async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
         """What to do after an upstream call failed (07 §9.2)."""

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.lease import FailureKind, Glance, Lease, LeaseRefused, RetryVerdict
 from framework.values.instance import ModelView, QueueView, State
 from framework.values.manifest import Manifest
+from framework.values.reasoning import NO_REASONING, ReasoningFacts
 
 TOKEN = "launch-key-of-the-engine"
 
@@ -31,6 +32,9 @@ class RecordingFleet:
     url: Callable[[], str]
     slot_context: int = 2048
     vision: bool = False
+    audio: bool = False
+    reasoning: ReasoningFacts = NO_REASONING
+    loaded: bool = True
     refusal: LeaseRefused | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """Leases are given while this is set."""
@@ -58,6 +62,12 @@ class RecordingFleet:
         """As the manifest says."""
         return self.manifest().resolve(name)
 
+    def glance(self, model_id: str) -> Glance | None:
+        """The engine, while it is said to be loaded."""
+        if not self.loaded:
+            return None
+        return Glance(self.url(), {"Authorization": f"Bearer {TOKEN}"}, self.manifest().models[model_id])
+
     async def acquire(self, model_id: str, *, key: str | None) -> Lease:
         """A lease, or the refusal that is set."""
         self.acquired.append((model_id, key))
@@ -81,6 +91,8 @@ class RecordingFleet:
             vision=self.vision,
             revoked=asyncio.get_running_loop().create_future(),
             on_release=lambda released: None,
+            audio=self.audio,
+            reasoning=self.reasoning,
         )
         self.leases.append(lease)
         return lease
