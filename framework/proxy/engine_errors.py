@@ -35,7 +35,13 @@ ENGINE_TYPES = frozenset(
     | {"unavailable_error", "exceed_context_size_error"}
 )
 # What llama-server calls an error of its own, and is a body that it could not make sense of (15 §5).
-MISREAD = ("Failed to parse messages", "[json.exception", "vector::_M_range_check", "is required", "Missing '")
+MISREAD = (
+    "Failed to parse messages",
+    "[json.exception",
+    "vector::_M_range_check",
+    "is required",
+    "Missing '",
+)
 LOADING = "Loading model"
 LACKING_ROUTE = "File Not Found"
 CREDENTIAL = re.compile(r"^\S+\s+")

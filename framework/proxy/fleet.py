@@ -19,8 +19,8 @@ class Fleet(Protocol):
         """The id for an id or alias, compared exactly."""
         ...
 
-    def glance(self, model_id: str) -> Glance | None:
-        """Where a ready instance can be asked how it is, None while there is none. Holds nothing."""
+    async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
+        """What a ready instance answers to a GET, None while there is none. Wakes and holds nothing."""
         ...
 
     async def acquire(self, model_id: str, *, key: str | None) -> Lease:

@@ -15,7 +15,6 @@ import orjson
 from framework.proxy.engine_errors import engine_refusal
 from framework.proxy.errors import ProxyError
 from framework.proxy.exchange import Exchange
-from framework.proxy.upstream import UpstreamLost
 
 OK = 200
 PATHS_IN = ("model_path", "path")
@@ -40,34 +39,22 @@ async def lora_adapters(exchange: Exchange) -> None:
 
 async def _look(exchange: Exchange, path: str) -> None:
     choice = exchange.choose_model(None)
-    services = exchange.services
-    seen = services.fleet.glance(choice.id)
+    timeout_s = exchange.services.limits.look_timeout_s
+    seen = await exchange.services.fleet.glance(choice.id, path, timeout_s=timeout_s)
     if seen is None:
         raise ProxyError(
             "model_not_loaded",
             f"Model {choice.id} is not loaded, and looking at it does not load it. Send it a request, or run "
             f"`paddock load {choice.id}`.",
         )
-    timeout_s = services.limits.look_timeout_s
-    try:
-        status, raw = await services.upstream.get(seen.base_url + path, seen.headers, timeout_s=timeout_s)
-    except UpstreamLost as lost:
-        raise ProxyError("connection_lost", "The connection to the engine was lost.") from lost
-    except TimeoutError as error:
+    if seen.status is None:
         raise ProxyError(
             "connect_timeout",
             f"The engine did not answer within {timeout_s:g} s. It says nothing while it reads a prompt.",
-        ) from error
-    if status != OK:
-        raise engine_refusal(status, raw, model=seen.request, headers=seen.headers)
-    await exchange.answer.send_json(OK, orjson.dumps(_shown(_parsed(raw), choice.asked)))
-
-
-def _parsed(raw: bytes) -> Any:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise ProxyError("upstream_protocol_error", "The engine's answer is not JSON.") from error
+        )
+    if seen.status != OK:
+        raise engine_refusal(seen.status, orjson.dumps(seen.answer), model=seen.request)
+    await exchange.answer.send_json(OK, orjson.dumps(_shown(seen.answer, choice.asked)))
 
 
 def _shown(answer: Any, asked_model: str) -> Any:

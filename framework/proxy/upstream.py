@@ -7,7 +7,6 @@ would keep it quiet; the caller's clocks decide. Foreign exceptions become ours 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -151,17 +150,6 @@ class Upstream:
             payload.abort_later(self._limits.close_grace_s)
             raise
         return UpstreamAnswer(response, payload, self._limits.close_grace_s)
-
-    async def get(self, url: str, headers: Mapping[str, str], *, timeout_s: float) -> tuple[int, bytes]:
-        """Status and body of one GET to an instance. Raises UpstreamLost and TimeoutError."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                async with self._ready_session().get(
-                    URL(url, encoded=True), headers={**HEADERS, **headers}, allow_redirects=False
-                ) as response:
-                    return response.status, await response.content.read(self._limits.error_limit_bytes)
-        except aiohttp.ClientError as error:
-            raise UpstreamLost(failure_kind(error), str(error)) from error
 
     async def close(self) -> None:
         """Close the session. Calls that still run break."""

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
-from framework.runtime.engine_client import auth_headers, base_url
 from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
@@ -124,12 +123,13 @@ class Fleet:
             raise LeaseRefused("model_not_found", f"There is no model {model_id!r}.")
         return await supervisor.acquire(key)
 
-    def glance(self, model_id: str) -> Glance | None:
-        """Where a ready instance can be asked how it is. Wakes nothing, and keeps nothing awake."""
+    async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
+        """What a ready instance answers to a GET; None while there is none. Wakes nothing, keeps nothing up."""
         for instance in self._instances():
-            running = instance.running
-            if instance.request.id == model_id and instance.serving and running is not None:
-                return Glance(base_url(running.port), auth_headers(running.key), instance.request)
+            running, request = instance.running, instance.request
+            if request.id == model_id and instance.serving and running is not None:
+                looked = await self._shop.client.look(running.port, running.key, path, timeout_s)
+                return Glance(request, *looked)
         return None
 
     async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:

@@ -91,12 +91,12 @@ class Lease:
 
 @dataclass(frozen=True)
 class Glance:
-    """Where a ready instance can be asked how it is. Keeps it from nothing: it may be gone at any moment."""
+    """What a ready instance said of itself when it was looked at."""
 
-    base_url: str
-    headers: Mapping[str, str] = field(repr=False)
-    """As those of a lease."""
     request: ModelRequest
+    status: int | None
+    """Of HTTP; None where no answer came in time, or none that is JSON."""
+    answer: Any = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from framework.runtime.engine_client import EngineClient
 from framework.runtime.lease import FailureKind, Glance, Lease, LeaseRefused, RetryVerdict
 from framework.values.instance import ModelView, QueueView, State
 from framework.values.manifest import Manifest
@@ -62,11 +63,14 @@ class RecordingFleet:
         """As the manifest says."""
         return self.manifest().resolve(name)
 
-    def glance(self, model_id: str) -> Glance | None:
-        """The engine, while it is said to be loaded."""
+    async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
+        """What the engine answers, while it is said to be loaded."""
         if not self.loaded:
             return None
-        return Glance(self.url(), {"Authorization": f"Bearer {TOKEN}"}, self.manifest().models[model_id])
+        client, port = EngineClient(), int(self.url().rpartition(":")[2])
+        looked = await client.look(port, TOKEN, path, timeout_s)
+        await client.close()
+        return Glance(self.manifest().models[model_id], *looked)
 
     async def acquire(self, model_id: str, *, key: str | None) -> Lease:
         """A lease, or the refusal that is set."""
