@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import orjson
 
 from framework.proxy.answer_stream import AnswerStream, WholeAnswer
-from framework.proxy.client import ClientAnswer
+from framework.proxy.client import JSON, ClientAnswer
 from framework.proxy.errors import ProxyError
 from framework.proxy.exchange import Exchange, stopped
 from framework.proxy.generation import BuildBody, Job, ReadEvent, Sink, run_stream
@@ -61,6 +61,8 @@ class Generation:
     whole: Callable[[ModelChoice], WholeAnswer]
     read: ReadEvent = read_event
     refine: Callable[[], Refine] = AsTheyAre
+    media_type: str = JSON
+    """Of the answer when it is not streamed; other than JSON it is text."""
 
 
 async def answer(exchange: Exchange, generation: Generation, choice: ModelChoice, *, streamed: bool) -> None:
@@ -101,7 +103,9 @@ async def _answer_whole(exchange: Exchange, generation: Generation, choice: Mode
         last = await exchange.run(lambda: _run(exchange, generation, choice, sink(choice), sink))
     except Interrupted as interrupted:
         raise stopped(interrupted) from interrupted
-    await exchange.answer.send_json(OK, orjson.dumps(last.result()))
+    result = last.result()
+    payload = orjson.dumps(result) if generation.media_type == JSON else str(result).encode()
+    await exchange.answer.send_json(OK, payload, {"content-type": generation.media_type})
 
 
 async def _run(

@@ -30,6 +30,7 @@ from framework.proxy.small_routes import (
     rerank,
     tokenize,
 )
+from framework.proxy.transcription import transcriptions
 
 Handler = Callable[[Exchange], Awaitable[None]]
 OK = 200
@@ -83,6 +84,7 @@ OF_A_MODEL: tuple[Endpoint, ...] = (
     Endpoint("/v1/responses", "POST", responses, paths=("/responses",)),
     Endpoint("/v1/messages", "POST", messages, paths=("/messages",)),
     Endpoint("/v1/embeddings", "POST", embeddings),
+    Endpoint("/v1/audio/transcriptions", "POST", transcriptions, paths=("/audio/transcriptions",)),
     Endpoint("/v1/rerank", "POST", rerank, paths=("/rerank", "/reranking", "/v1/reranking")),
     Endpoint("/completion", "POST", completion, paths=("/completions",)),
     Endpoint("/infill", "POST", infill),

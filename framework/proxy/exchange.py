@@ -15,10 +15,11 @@ from urllib.parse import parse_qs
 from starlette.types import Receive, Scope
 
 from framework.proxy.answer_stream import AnswerStream
-from framework.proxy.body import read_object
+from framework.proxy.body import read_bytes, read_object
 from framework.proxy.body_budget import BodyShare
 from framework.proxy.client import ClientAnswer
 from framework.proxy.errors import CLIENT_CLOSED, ClientGone, ProxyError, revoked_lease
+from framework.proxy.form_body import Form, parse_form
 from framework.proxy.interrupt import Interrupted, InterruptScope
 from framework.proxy.model_choice import ModelChoice, choose_model
 from framework.proxy.records import ActiveRequest
@@ -61,6 +62,20 @@ class Exchange:
         if self.manifest.server.request_log == "full":
             self.request.texts = KeptTexts(body)
         return body
+
+    async def read_form(self) -> Form:
+        """The body as a form with one file. Raises ProxyError and ClientGone."""
+        raw = await read_bytes(
+            self.receive,
+            self.headers,
+            limit_bytes=self.manifest.server.max_body_bytes,
+            silence_s=self.services.limits.client_write_timeout_s,
+            share=self.share,
+        )
+        form = await parse_form(raw, self.headers.get("content-type", ""))
+        if self.manifest.server.request_log == "full":
+            self.request.texts = KeptTexts(form.fields)
+        return form
 
     def keep_texts(self, pieces: Pieces) -> None:
         """Where texts are kept, find those of the answer with `pieces`."""

@@ -124,7 +124,7 @@ class Fleet:
         return await supervisor.acquire(key)
 
     async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
-        """What a ready instance answers to a GET; None while there is none. Wakes nothing, keeps nothing up."""
+        """What a ready instance answers to a GET; None while there is none. Wakes and holds nothing."""
         for instance in self._instances():
             running, request = instance.running, instance.request
             if request.id == model_id and instance.serving and running is not None:

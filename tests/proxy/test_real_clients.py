@@ -154,7 +154,7 @@ async def test_a_conversation_that_is_too_long(claude: anthropic.AsyncAnthropic,
 
 
 async def test_an_unknown_model_names_its_neighbours(claude: anthropic.AsyncAnthropic) -> None:
-    with pytest.raises(anthropic.NotFoundError, match='Nearest names: \\\\?"smol'):
+    with pytest.raises(anthropic.NotFoundError, match=r"Nearest names: .*smol"):
         await claude.messages.create(model="smoll", messages=QUESTION, max_tokens=5)
 
 
