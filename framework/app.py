@@ -34,9 +34,10 @@ from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
 from framework.proxy.allowance_file import AllowanceFile
+from framework.proxy.endpoints import route_names
 from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.records import log_record
-from framework.proxy.routes import public_routes, route_names
+from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
 from framework.reconcile.current import CurrentManifest

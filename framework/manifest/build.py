@@ -245,6 +245,7 @@ def _live_settings(table: ModelTable, yield_watch: YieldWatch) -> LiveSettings:
         request_force=request.force,
         request_drop=tuple(request.drop),
         sampling_defaults=request.sampling_defaults,
+        overflow_to=table.overflow_to,
         restart=RestartPolicy(
             max_crashes=restart.max_crashes,
             window_s=restart.window,

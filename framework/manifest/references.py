@@ -44,6 +44,9 @@ def check_references(tables: Tables, findings: Findings) -> None:
         for index, name in enumerate(access.table.models if "models" not in access.bad_keys else ()):
             if name != ALL_MODELS:
                 _check_name(name, owners, access.place.child("models", index), "models", findings)
+    for entry in tables.asking():
+        if entry.table.overflow_to is not None and "overflow_to" in entry.table.model_fields_set:
+            _check_name(entry.table.overflow_to, owners, entry.place.child("overflow_to"), "models", findings)
     _check_pools_are_chosen(tables, findings)
 
 

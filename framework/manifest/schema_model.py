@@ -211,7 +211,8 @@ class DefaultsTable(Table):
     """Requests that may wait for this model while it is not ready; further ones get 503 with `Retry-After`.
     Those that a ready model is sent do not count."""
     overflow_to: Name | None = option(None)
-    """Model for prompts that are longer than this one's context."""
+    """Model or alias that gets the prompts which are longer than this one's context, once; answers carry its
+    name. Its own `overflow_to` is not followed. Absent: such prompts are refused with both lengths."""
     timeout: TimeoutTable = sub_table(TimeoutTable)
     """How long things may take."""
     request: RequestTable = sub_table(RequestTable)

@@ -66,7 +66,6 @@ UNAVAILABLE = (
     *_rows(
         "models",
         ("on_drift", "watching for drift"),
-        ("overflow_to", "handing long prompts to another model"),
         ("voice_format", "speech"),
         ("transcription", "transcription"),
     ),

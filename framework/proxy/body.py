@@ -35,9 +35,18 @@ async def read_object(
     nothing for `silence_s` seconds, or, after so long, less than 8 KiB in each second since.
     """
     _check_media_type(headers)
+    return parse_object(
+        await read_bytes(receive, headers, limit_bytes=limit_bytes, silence_s=silence_s, share=share)
+    )
+
+
+async def read_bytes(
+    receive: Receive, headers: Mapping[str, str], *, limit_bytes: int, silence_s: float, share: BodyShare
+) -> bytearray:
+    """The body as it came. Raises ProxyError 413 or 503, and ClientGone."""
     if _declared_bytes(headers) > limit_bytes:
         raise _too_large(limit_bytes)
-    return parse_object(await _read_body(receive, limit_bytes, silence_s, share))
+    return await _read_body(receive, limit_bytes, silence_s, share)
 
 
 def parse_object(raw: bytes | bytearray) -> dict[str, Any]:

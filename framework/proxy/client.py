@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from starlette.types import Message, Send
 
-from framework.proxy.errors import ClientGone, ProxyError, envelope
+from framework.proxy.errors import ClientGone, ErrorForm, ProxyError, envelope
 from framework.proxy.limits import ProxyLimits
 
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -35,6 +35,8 @@ class ClientAnswer:
         self._timer: asyncio.TimerHandle | None = None
         self._comment: asyncio.Task[None] | None = None
         self._last_sent = 0.0
+        self.error_form: ErrorForm = envelope
+        """How the family of the route writes an error."""
         self.status: int | None = None
         """Status that was sent, None while nothing was."""
         self.ended = False
@@ -56,7 +58,7 @@ class ClientAnswer:
 
     async def send_error(self, error: ProxyError) -> None:
         """An error as a complete answer. Raises ClientGone."""
-        await self.send_json(error.status, envelope(error, self._request_id), error.headers)
+        await self.send_json(error.status, self.error_form(error, self._request_id), error.headers)
 
     def keep_alive(self) -> None:
         """Fill silences with comments from now on; the first also starts the stream (08 §7.2)."""

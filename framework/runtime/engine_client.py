@@ -80,6 +80,10 @@ class EngineClient:
             return None
         return raw if status == OK else None
 
+    async def look(self, port: int, key: str | None, path: str, timeout_s: float) -> tuple[int | None, Any]:
+        """Status of a GET (None: no answer, or none that is JSON) and its JSON value."""
+        return await self._get(port, path, auth_headers(key), timeout_s)
+
     async def complete(
         self, port: int, key: str | None, body: Mapping[str, Any], timeout_s: float
     ) -> int | None:

@@ -111,6 +111,8 @@ class LiveSettings:
     request_force: Mapping[str, Any] = setting("request.force", "live", factory=dict)
     request_drop: tuple[str, ...] = setting("request.drop", "live", ())
     sampling_defaults: Literal["paddock", "server"] = setting("request.sampling_defaults", "live", "paddock")
+    overflow_to: str | None = setting("overflow_to", "live", None)
+    """Name or alias of the model for prompts that are longer than the context of this one."""
     restart: RestartPolicy = setting("restart", "live", RestartPolicy())
     rollback: bool = setting("rollback", "live", True)
     slot_save_max_bytes: int = setting("slot_state.max", "live", 10 * GIB)

@@ -9,7 +9,7 @@ from typing import Any
 from framework.api.openapi.document import document
 from framework.api.openapi.parameters import QUERY
 from framework.api.routes import api_routes
-from framework.proxy.routes import ENDPOINTS, MODEL_ENDPOINTS, NAMED_ENDPOINTS
+from framework.proxy.endpoints import ENDPOINTS, NAMED_ENDPOINTS, SUFFIXES
 from tests.api.world import make_world
 
 METHODS = {"get", "post"}
@@ -27,7 +27,7 @@ async def test_every_route_is_in_it() -> None:
     found = set((await described())["paths"])
     routes = {route.path for route in api_routes(make_world().services)}  # type: ignore[attr-defined]
     plain = {path for path in routes if ":" not in path} - {"/api/v1"}
-    public = {*ENDPOINTS, *NAMED_ENDPOINTS, *(f"/m/{{name}}{suffix}" for suffix in MODEL_ENDPOINTS)}
+    public = {*ENDPOINTS, *NAMED_ENDPOINTS, *(f"/m/{{name}}{suffix}" for suffix in SUFFIXES)}
     assert plain | public <= found
 
 
@@ -68,7 +68,7 @@ async def test_only_health_needs_no_key() -> None:
     paths = (await described())["paths"]
     assert [
         path for path, methods in paths.items() if any(one.get("security") == [] for one in methods.values())
-    ] == ["/health"]
+    ] == ["/health", "/v1/health"]
 
 
 async def test_it_is_for_callers_that_may_look() -> None:

@@ -18,7 +18,6 @@ REFUSED = {
     "engines": {"system_rocm": '"auto"'},
     "models": {
         "on_drift": '"report"',
-        "overflow_to": '"m"',
         "voice_format": '"{voice}: {text}"',
         "transcription": '"http://127.0.0.1:9000"',
     },
@@ -91,7 +90,6 @@ def test_every_table_of_the_list_exists() -> None:
 
 COMPLETE_REFUSALS = [
     "engines.default.system_rocm",
-    "models.smollm2.overflow_to",
     "models.smollm2.on_drift",
 ]
 

@@ -162,4 +162,4 @@ async def _read_call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in head[1:] if line)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Call(head[0].split()[1], headers, json.loads(body), writer)
+    return Call(head[0].split()[1], headers, json.loads(body or b"{}"), writer)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from framework.api.described import EVENT_STREAM, JSON, Description, summary_of
 from framework.api.openapi.operation import Operation
 from framework.api.openapi.schemas import Schema, many
-from framework.proxy.routes import ENDPOINTS, MODEL_ENDPOINTS, NAMED_ENDPOINTS, Endpoint
+from framework.proxy.endpoints import ENDPOINTS, NAMED_ENDPOINTS, SUFFIXES, Endpoint
 
 OF_MODELS = "models"
 MODEL: Schema = {
@@ -49,7 +49,7 @@ def public_operations() -> Iterator[Operation]:
     """Every public route, the ones below `/m/NAME` included."""
     for path, endpoint in {**ENDPOINTS, **NAMED_ENDPOINTS}.items():
         yield _operation(path, endpoint)
-    for suffix, endpoint in MODEL_ENDPOINTS.items():
+    for suffix, endpoint in SUFFIXES.items():
         yield _operation(f"/m/{{name}}{suffix}", endpoint)
 
 
