@@ -5,13 +5,17 @@ Paths, methods, roles and query parameters are not repeated here: the descriptio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 JSON = "application/json"
+FORM = "multipart/form-data"
 TEXT = "text/plain"
 EVENT_STREAM = "text/event-stream"
+# A rule of the specification that a docstring cites, which tells a caller nothing.
+RULE = re.compile(r" ?\([0-9]{2} §[^)]*\)")
 
 
 @dataclass(frozen=True)
@@ -54,4 +58,4 @@ def description_of(handler: AnyHandler) -> Description:
 def summary_of(handler: AnyHandler) -> str:
     """The first sentence of a handler's docstring."""
     text = " ".join((handler.__doc__ or "").split("\n\n")[0].split())
-    return text.partition(". ")[0].rstrip(".")
+    return RULE.sub("", text.partition(". ")[0].rstrip("."))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from framework.api.described import EVENT_STREAM, JSON, Description
-from framework.api.openapi.schemas import OBJECT, TEXT, Schema, ref
+from framework.api.openapi.schemas import TEXT, Schema, ref
 
 ERROR = {"description": "Refused or failed.", "content": {JSON: {"schema": ref("Error")}}}
 PATH_PARAMETER = re.compile(r"\{([a-z]+)\}")
@@ -25,6 +25,7 @@ class Operation:
     told: Description
     query: Mapping[str, tuple[Schema, str]]
     body: Schema | None = None
+    body_type: str = JSON
     needs_body: bool = False
     is_open: bool = False
 
@@ -40,7 +41,7 @@ class Operation:
         if self.is_open:
             found["security"] = []
         if self.body is not None:
-            content = {JSON: {"schema": self.body}}
+            content = {self.body_type: {"schema": self.body}}
             found["requestBody"] = {"required": self.needs_body, "content": content}
         return found
 
@@ -66,7 +67,7 @@ def _content(media_type: str, answer: str | None) -> dict[str, Any]:
         return {}
     if media_type != JSON:
         return {"schema": TEXT}
-    return {"schema": OBJECT if answer is None else ref(answer)}
+    return {"schema": {} if answer is None else ref(answer)}
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
