@@ -15,7 +15,7 @@ from framework.proxy.model_choice import ModelChoice
 from framework.proxy.reasoning_answer import ReasoningView, reasoning_form
 from framework.proxy.relay import Flavour, Relay
 from framework.proxy.request_body import CHAT_BODY, generation_body
-from framework.proxy.tool_history import check_tool_history
+from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
@@ -48,8 +48,7 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
         check_media_support(
             media, model=choice.request, can_see=can_see, can_hear=can_see, vision_models=seeing
         )
-        check_tool_history(body.get("messages"))
-        body = {**body, "messages": prepare_messages(body)}
+        body = {**body, "messages": prepare_tool_history(prepare_messages(body))}
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
         # What was launched may see less than what was asked for.

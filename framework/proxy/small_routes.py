@@ -15,6 +15,7 @@ from framework.proxy.generation import BuildBody
 from framework.proxy.media import Medium, check_media_support, media_of, prepare_messages
 from framework.proxy.model_choice import ModelChoice
 from framework.proxy.request_body import CHAT_BODY, generation_body
+from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.proxy.whole_calls import forward, forward_whole
 from framework.runtime.lease import Lease
@@ -81,7 +82,7 @@ async def _chat(exchange: Exchange) -> tuple[ModelChoice, BuildBody, frozenset[M
     media, seeing = media_of(body), vision_models(exchange)
     can_see = choice.request.projector is not None
     check_media_support(media, model=choice.request, can_see=can_see, can_hear=can_see, vision_models=seeing)
-    asked = {**body, "messages": prepare_messages(body)}
+    asked = {**body, "messages": prepare_tool_history(prepare_messages(body))}
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
         check_media_support(

@@ -191,3 +191,6 @@ async def test_broken_arguments_in_the_history(world: World, arguments: str, sta
         assert call.error()["param"] == "messages[1].tool_calls[0].function.arguments"
         assert "line 1 column 2" in call.error()["message"]
         assert world.engine.calls == []
+    else:
+        sent = world.engine.calls[0].body["messages"][1]["tool_calls"][0]["function"]["arguments"]
+        assert sent == (arguments or "{}")
