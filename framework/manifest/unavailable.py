@@ -72,7 +72,6 @@ UNAVAILABLE = (
         "models",
         ("on_drift", "watching for drift"),
         ("voice_format", "speech"),
-        ("transcription", "transcription"),
     ),
 )
 
