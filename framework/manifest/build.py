@@ -246,6 +246,7 @@ def _live_settings(table: ModelTable, yield_watch: YieldWatch) -> LiveSettings:
         request_drop=tuple(request.drop),
         sampling_defaults=request.sampling_defaults,
         overflow_to=table.overflow_to,
+        transcription=table.transcription,
         restart=RestartPolicy(
             max_crashes=restart.max_crashes,
             window_s=restart.window,

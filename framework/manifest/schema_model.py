@@ -29,6 +29,7 @@ from framework.manifest.value_types import (
     Text,
     Threads,
     UnloadAfter,
+    WebAddress,
     whole,
 )
 from framework.values.request import LiveSettings, ModelRequest, RestartPolicy
@@ -237,8 +238,10 @@ class DefaultsTable(Table):
     refused."""
     voice_format: Text | None = option(None)
     """How a voice is written into the prompt of a speech model."""
-    transcription: Text | None = option(None)
-    """Address of another program that transcribes for this model."""
+    transcription: WebAddress | None = option(None)
+    """Base address of another program that transcribes recordings for this model, as OpenAI's route does:
+    `http://127.0.0.1:9000`. The model itself is not loaded for them. Absent: the model hears itself, or such
+    requests are refused."""
 
 
 class ModelTable(DefaultsTable):

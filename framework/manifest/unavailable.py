@@ -67,7 +67,6 @@ UNAVAILABLE = (
         "models",
         ("on_drift", "watching for drift"),
         ("voice_format", "speech"),
-        ("transcription", "transcription"),
     ),
 )
 

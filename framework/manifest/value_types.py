@@ -64,6 +64,7 @@ from framework.manifest.units import (
     size_text,
 )
 from framework.manifest.values_in_json import parse_json_table, parse_request_fields
+from framework.manifest.web_address import WEB_FORM, parse_web_address
 from framework.values.manifest import Listener
 from framework.values.rate import Rate
 
@@ -114,6 +115,7 @@ ModelName = Annotated[
     ),
 ]
 Address = Annotated[Listener, Parsed(parse_address, _text_schema(ADDRESS_FORM))]
+WebAddress = Annotated[str, Parsed(parse_web_address, _text_schema(WEB_FORM, pattern="^https?://"))]
 DeviceName = Annotated[str, Parsed(parse_device, {"type": "string"})]
 Secret = Annotated[
     SecretRef, Parsed(parse_secret, _text_schema("env:NAME or file:PATH", pattern="^(env|file):"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from python_multipart.exceptions import FormParserError
@@ -34,6 +34,9 @@ class Form:
 
     fields: Mapping[str, str]
     file: bytes = field(repr=False)
+    raw: bytes = field(default=b"", repr=False)
+    """The body as it came, which `content_type` tells how to read."""
+    content_type: str = ""
 
 
 async def parse_form(raw: bytes | bytearray, content_type: str) -> Form:
@@ -47,7 +50,9 @@ async def parse_form(raw: bytes | bytearray, content_type: str) -> Form:
     if not boundary:
         raise _unreadable("its Content-Type names no boundary")
     # Megabytes are gone through byte by byte where they look like the boundary.
-    return await asyncio.to_thread(_parsed, bytes(raw), boundary)
+    whole = bytes(raw)
+    form = await asyncio.to_thread(_parsed, whole, boundary)
+    return replace(form, raw=whole, content_type=content_type)
 
 
 def _parsed(raw: bytes, boundary: bytes) -> Form:

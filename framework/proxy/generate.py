@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +15,14 @@ from framework.proxy.model_choice import ModelChoice
 from framework.proxy.reasoning_answer import ReasoningView, reasoning_form
 from framework.proxy.relay import Flavour, Relay
 from framework.proxy.request_body import CHAT_BODY, generation_body
+from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
 
+log = logging.getLogger(__name__)
+
+CUT_OFF = "empty_content_reasoning_limit"
 PATHS: Mapping[Flavour, str] = {"chat": "/v1/chat/completions", "completion": "/v1/completions"}
 
 
@@ -43,7 +48,7 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
         check_media_support(
             media, model=choice.request, can_see=can_see, can_hear=can_see, vision_models=seeing
         )
-        body = {**body, "messages": prepare_messages(body)}
+        body = {**body, "messages": prepare_tool_history(prepare_messages(body))}
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
         # What was launched may see less than what was asked for.
@@ -79,9 +84,22 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
             limit_bytes=exchange.services.limits.answer_limit_bytes,
         )
 
-    def refine() -> Refine:
-        limit = exchange.services.limits.answer_limit_bytes
-        return ReasoningView(form, limit_bytes=limit) if flavour == "chat" else AsTheyAre()
-
-    generation = Generation(PATHS[flavour], build, stream, whole, refine=refine)
+    limit = exchange.services.limits.answer_limit_bytes
+    view = ReasoningView(form, limit_bytes=limit)
+    refine: Refine = view if flavour == "chat" else AsTheyAre()
+    generation = Generation(PATHS[flavour], build, stream, whole, refine=lambda: refine)
     await answer(exchange, generation, choice, streamed=streamed)
+    if view.is_cut_off:
+        _note_cut_off(exchange)
+
+
+def _note_cut_off(exchange: Exchange) -> None:
+    """An empty answer whose limit went into reasoning: no error of anybody's, and easy to mend."""
+    request = exchange.request
+    request.error = CUT_OFF
+    log.info(
+        "%s: the limit of tokens was spent on reasoning and nothing was answered: raise max_tokens, or have "
+        "it reason less with models.%s.reasoning or the request's reasoning_effort",
+        request.id,
+        request.model,
+    )

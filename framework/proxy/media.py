@@ -8,7 +8,7 @@ Called before a model is loaded; never changes the caller's lists and objects.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from framework.proxy.errors import ProxyError
@@ -58,7 +58,7 @@ def check_media_support(
     model: ModelRequest,
     can_see: bool,
     can_hear: bool,
-    vision_models: Sequence[str],
+    vision_models: Iterable[str],
     param: str = "messages",
 ) -> None:
     """Refuse media for a model that cannot take it, naming those that can (cases BI-05)."""

@@ -56,6 +56,7 @@ class _Choice:
     is_open: bool = False
     """Inline: whether a block is open."""
     is_finished: bool = False
+    is_cut_off: bool = False
 
 
 class ReasoningView:
@@ -66,6 +67,11 @@ class ReasoningView:
         self._room_bytes = limit_bytes
         self._choices: dict[int, _Choice] = {}
         self._last: dict[str, Any] = {}
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a limit ended a choice that had nothing but reasoning."""
+        return any(choice.is_cut_off for choice in self._choices.values())
 
     def take(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """What becomes of events that came together. Raises ProxyError when there is too much of it."""
@@ -150,6 +156,7 @@ class ReasoningView:
             known.tags = None
         thoughts = "".join(known.reasoning)
         is_only = bool(thoughts) and not known.has_content and not known.has_calls
+        known.is_cut_off = is_only and reason == "length"
         promoted = thoughts if is_only and self._form.promote and reason != "length" else ""
         if self._form.output == "split":
             return {**delta, "content": promoted} if promoted else delta

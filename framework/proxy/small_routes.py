@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from framework.proxy.count_tokens import TEMPLATE_PATH, answer_count
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import wrong
-from framework.proxy.media import check_media_support, media_of, prepare_messages
+from framework.proxy.generation import BuildBody
+from framework.proxy.media import Medium, check_media_support, media_of, prepare_messages
+from framework.proxy.model_choice import ModelChoice
 from framework.proxy.request_body import CHAT_BODY, generation_body
+from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.proxy.whole_calls import forward, forward_whole
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
 
 LONGEST_ID = 2**31 - 1
-COUNT_PATH = "/v1/chat/completions/input_tokens"
-TEMPLATE_PATH = "/apply-template"
 
 
 async def embeddings(exchange: Exchange) -> None:
@@ -57,12 +59,14 @@ async def detokenize(exchange: Exchange) -> None:
 
 async def apply_template(exchange: Exchange) -> None:
     """The prompt that a chat becomes."""
-    await _send_chat(exchange, TEMPLATE_PATH)
+    choice, build, _ = await _chat(exchange)
+    await forward_whole(exchange, choice, TEMPLATE_PATH, build)
 
 
 async def count_chat_tokens(exchange: Exchange) -> None:
     """How many tokens a chat takes (08 §13)."""
-    await _send_chat(exchange, COUNT_PATH)
+    choice, build, media = await _chat(exchange)
+    await answer_count(exchange, choice, build, has_media=bool(media))
 
 
 async def _send(exchange: Exchange, body: Mapping[str, Any], path: str) -> None:
@@ -71,14 +75,14 @@ async def _send(exchange: Exchange, body: Mapping[str, Any], path: str) -> None:
     await forward_whole(exchange, choice, path, lambda lease, live: asked)
 
 
-async def _send_chat(exchange: Exchange, path: str) -> None:
-    """A chat that is not answered, with everything that shapes its prompt."""
+async def _chat(exchange: Exchange) -> tuple[ModelChoice, BuildBody, frozenset[Medium]]:
+    """A chat that is not answered: its model, its body with everything that shapes the prompt, its media."""
     body = await exchange.read_object()
     choice = exchange.choose_model(body.get("model"))
     media, seeing = media_of(body), vision_models(exchange)
     can_see = choice.request.projector is not None
     check_media_support(media, model=choice.request, can_see=can_see, can_hear=can_see, vision_models=seeing)
-    asked = {**body, "messages": prepare_messages(body)}
+    asked = {**body, "messages": prepare_tool_history(prepare_messages(body))}
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
         check_media_support(
@@ -95,7 +99,7 @@ async def _send_chat(exchange: Exchange, path: str) -> None:
         )
         return {name: value for name, value in built.items() if name not in ("stream", "stream_options")}
 
-    await forward_whole(exchange, choice, path, build)
+    return choice, build, media
 
 
 def _are_tokens(tokens: object) -> bool:

@@ -21,6 +21,7 @@ from framework.proxy.fields import wrong
 from framework.proxy.form_body import Form
 from framework.proxy.media import audio_format
 from framework.proxy.model_choice import shown
+from framework.proxy.outside_engine import transcribe_outside
 from framework.proxy.reasoning_answer import ReasoningForm, ReasoningView
 from framework.proxy.relay import sse
 from framework.proxy.request_body import CHAT_BODY, generation_body
@@ -38,11 +39,15 @@ NO_REASONING_SHOWN = ReasoningForm("split", promote=False, extract=True)
 
 
 async def transcriptions(exchange: Exchange) -> None:
-    """Write down what a recording says."""
+    """Write down what a recording says, here or by the program that the manifest names."""
     form = await exchange.read_form()
     fields = form.fields
     choice = exchange.choose_model(fields.get("model"))
     streamed = exchange.request.stream = _switch(fields, "stream")
+    if (elsewhere := choice.request.live.transcription) is not None:
+        failing = TranscriptStream(exchange.request.state, request_id=exchange.request.id, limit_bytes=0)
+        await transcribe_outside(exchange, choice, form, elsewhere, failing)
+        return
     if choice.request.projector is None:
         raise _cannot_hear(choice.request)
     asked = _chat(form)
@@ -215,7 +220,7 @@ def _cannot_hear(model: ModelRequest) -> ProxyError:
     lack = "has no projector" if model.projector is None else "runs without a projector that takes sound"
     return ProxyError(
         "transcription_not_supported",
-        f"Model {model.id} {lack} and cannot hear. Declare one with an audio encoder: "
-        f"models.{model.id}.projector.",
+        f"Model {model.id} {lack} and cannot hear. Declare one with an audio encoder "
+        f"(models.{model.id}.projector), or a program that transcribes (models.{model.id}.transcription).",
         param="model",
     )

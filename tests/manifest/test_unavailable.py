@@ -19,7 +19,6 @@ REFUSED = {
     "models": {
         "on_drift": '"report"',
         "voice_format": '"{voice}: {text}"',
-        "transcription": '"http://127.0.0.1:9000"',
     },
 }
 """A refused value for every row of the list."""

@@ -263,6 +263,27 @@ async def test_events_of_a_response_are_given_their_places(world: World) -> None
     assert last["timings"]["predicted_n"] == 2
 
 
+async def test_a_call_of_a_tool_has_a_place_of_its_own(world: World) -> None:
+    call_item = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""}
+    piece = {"type": "response.function_call_arguments.delta", "item_id": "fc_1", "delta": "{}"}
+
+    async def play(call: Call) -> None:
+        await call.start_stream()
+        await call.events(*RESPONSES.opening, *RESPONSES.pieces)
+        await call.events({"type": "response.output_item.added", "item": call_item}, piece, delta("!"))
+        await call.events({"type": "response.output_item.done", "item": call_item}, *RESPONSES.end)
+        await call.end(done=False)
+
+    world.engine.default = play
+    events = (await world.ask("/v1/responses", RESPONSES.request(stream=True))).events()
+    placed = [event for event in events if "output_index" in event]
+    places = [(event["type"].split(".")[1], event["output_index"]) for event in placed]
+    assert places == [
+        *(("output_item", 0), ("output_text", 0), ("output_text", 0), ("output_item", 1)),
+        *(("function_call_arguments", 1), ("output_text", 0), ("output_item", 1), ("output_item", 0)),
+    ]
+
+
 async def test_what_an_engine_tells_itself_stays(world: World) -> None:
     async def play(call: Call) -> None:
         await call.start_stream()

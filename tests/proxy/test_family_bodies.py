@@ -198,7 +198,6 @@ async def test_a_count_sends_what_an_answer_would_take(world: World) -> None:
         ("/m/gpt/detokenize", "/detokenize"),
         ("/apply-template", "/apply-template"),
         ("/responses/input_tokens", "/v1/responses/input_tokens"),
-        ("/chat/completions/input_tokens", "/v1/chat/completions/input_tokens"),
     ],
 )
 async def test_small_calls_go_to_the_route_of_the_same_name(world: World, path: str, upstream: str) -> None:

@@ -263,7 +263,32 @@ async def test_mistakes_of_clients_are_told_as_such(plain: httpx.AsyncClient, pa
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_body")
 
 
+async def test_vectors(
+    openai_client: openai.AsyncOpenAI,
+    plain: httpx.AsyncClient,
+    world: World,
+    engine_binary: Path,
+    smollm2: Path,
+) -> None:
+    with running_engine(engine_binary, smollm2, "--embeddings", "--pooling", "mean") as running:
+        world.engine.url = running.url
+        answer = await openai_client.embeddings.create(model="gpt", input=["a horse", "a mare"])
+        assert (answer.model, [entry.index for entry in answer.data]) == ("gpt", [0, 1])
+        assert len(answer.data[0].embedding) == len(answer.data[1].embedding) > 100
+        assert answer.usage.prompt_tokens > 0
+        own = (await plain.post("/m/gpt/embeddings", json={"content": "a horse"})).json()
+        assert own[0]["embedding"][0] == pytest.approx(answer.data[0].embedding, abs=1e-4)
+
+
 # Further programs
+
+
+async def test_the_list_of_models(openai_client: openai.AsyncOpenAI, url: str) -> None:
+    assert [entry.id async for entry in openai_client.models.list()] == ["smol"]
+    async with openai.AsyncOpenAI(base_url=f"{url}/m/gpt/v1", api_key="none") as below:
+        assert [entry.id async for entry in below.models.list()] == ["smol"]
+        answer = await below.chat.completions.create(model="other", messages=QUESTION, max_tokens=2)
+        assert answer.model == "gpt"
 
 
 async def test_langchain(url: str) -> None:

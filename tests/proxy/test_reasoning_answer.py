@@ -162,3 +162,35 @@ async def test_thoughts_in_the_history_are_passed_on(world: World) -> None:
     history = [{"role": "assistant", "content": "b", "reasoning_content": "a"}]
     await world.chat(messages=history)
     assert world.engine.calls[0].body["messages"] == history
+
+
+async def test_a_limit_that_went_into_reasoning_is_noted(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def think(call: Call) -> None:
+        await call.start_stream()
+        await call.events(role(), thought("so"), finish("length"))
+        await call.end()
+
+    caplog.set_level("INFO")
+    world.engine.default = think
+    choice = (await world.chat()).json()["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("", "length")
+    assert (world.records[0].status, world.records[0].error) == (200, "empty_content_reasoning_limit")
+    assert "models.smol.reasoning" in caplog.text
+
+
+@pytest.mark.parametrize(("arguments", "status"), [("{", 400), ('{"a": 1}', 200), ("", 200)], ids=str)
+async def test_broken_arguments_in_the_history(world: World, arguments: str, status: int) -> None:
+    function = {"name": "f", "arguments": arguments}
+    calls = [{"id": "a", "type": "function", "function": function}]
+    history = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": calls}]
+    call = await world.chat(messages=history)
+    assert call.status == status
+    if status == 400:
+        assert call.error()["param"] == "messages[1].tool_calls[0].function.arguments"
+        assert "line 1 column 2" in call.error()["message"]
+        assert world.engine.calls == []
+    else:
+        sent = world.engine.calls[0].body["messages"][1]["tool_calls"][0]["function"]["arguments"]
+        assert sent == (arguments or "{}")

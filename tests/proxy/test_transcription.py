@@ -21,6 +21,7 @@ from tests.proxy.asgi_client import AsgiCall
 from tests.proxy.http_server import served
 from tests.proxy.scripted_engine import Call, closing, finish, piece
 from tests.proxy.world import World, model
+from tests.support.waiting import eventually
 
 WAV = b"RIFF\x24\x00\x00\x00WAVEfmt rest"
 BOUNDARY = "xyz"
@@ -156,3 +157,90 @@ async def test_no_bytes_break_the_form(raw: bytes, content_type: str) -> None:
             await parse_form(body, content_type)
         except ProxyError as error:
             assert error.status in {400, 415}
+
+
+# Another program
+
+
+@pytest.fixture
+def elsewhere(world: World) -> World:
+    """A model without ears, for which another program transcribes."""
+    world.declare(model("smol", aliases=("gpt",), transcription=world.engine.url))
+    return world
+
+
+async def test_a_form_goes_to_the_program_as_it_came(elsewhere: World) -> None:
+    async def play(call: Call) -> None:
+        await call.json(200, {"text": "hello"})
+
+    elsewhere.engine.default = play
+    body = form(model="gpt", response_format="verbose_json")
+    call = await elsewhere.ask(
+        "/v1/audio/transcriptions",
+        chunks=[body],
+        headers={"content-type": TYPE, "authorization": "Bearer client-key"},
+    )
+    assert (call.status, call.json()) == (200, {"text": "hello"})
+    sent = elsewhere.engine.calls[0]
+    assert (sent.path, sent.received, sent.headers["content-type"]) == (
+        "/v1/audio/transcriptions",
+        body,
+        TYPE,
+    )
+    assert "authorization" not in sent.headers
+    assert elsewhere.fleet.acquired == []
+
+
+async def test_its_stream_is_passed_on(elsewhere: World) -> None:
+    async def play(call: Call) -> None:
+        await call.start_stream()
+        await call.events({"type": "transcript.text.delta", "delta": "x"})
+        await call.end()
+
+    elsewhere.engine.default = play
+    call = await transcribed(elsewhere, form(stream="true"))
+    assert call.events() == [{"type": "transcript.text.delta", "delta": "x"}]
+    assert call.payloads()[-1] == "[DONE]"
+
+
+REFUSALS = [(400, 400, "invalid_body"), (500, 502, "upstream_error")]
+
+
+@pytest.mark.parametrize(("status", "answered", "code"), REFUSALS)
+async def test_its_refusals_are_told(elsewhere: World, status: int, answered: int, code: str) -> None:
+    async def play(call: Call) -> None:
+        await call.json(status, {"detail": "no such thing"})
+
+    elsewhere.engine.default = play
+    call = await transcribed(elsewhere, form())
+    assert (call.status, call.error()["code"]) == (answered, code)
+    assert "no such thing" in call.error()["message"]
+
+
+async def test_a_redirect_is_not_followed(elsewhere: World) -> None:
+    async def play(call: Call) -> None:
+        await call.send(b"HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n")
+
+    elsewhere.engine.default = play
+    call = await transcribed(elsewhere, form())
+    assert (call.status, call.error()["code"]) == (502, "upstream_error")
+    assert len(elsewhere.engine.calls) == 1
+
+
+async def test_a_program_that_is_not_there(world: World) -> None:
+    world.declare(model("smol", transcription="http://127.0.0.1:9"))
+    call = await transcribed(world, form())
+    assert (call.status, call.error()["code"]) == (502, "connection_lost")
+
+
+async def test_a_client_that_leaves_ends_the_call(elsewhere: World) -> None:
+    async def play(call: Call) -> None:
+        await call.closed.wait()
+
+    elsewhere.engine.default = play
+    call = elsewhere.call("/v1/audio/transcriptions", chunks=[form()], headers={"content-type": TYPE})
+    await eventually(lambda: elsewhere.engine.calls)
+    call.gone.set()
+    await call.finished()
+    await eventually(lambda: elsewhere.engine.calls[0].closed.is_set())
+    assert elsewhere.records[0].status == 499
