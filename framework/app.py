@@ -33,6 +33,8 @@ from framework.listener import Listening, heed_signals, hold_hang_ups, keep_clos
 from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
+from framework.proxy.allowance_file import AllowanceFile
+from framework.proxy.endpoints import route_names
 from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.records import log_record
 from framework.proxy.routes import public_routes
@@ -51,9 +53,11 @@ from framework.service_manager import ServiceManager
 from framework.service_report import ServiceReport
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import STORAGE, Earlier, EventLog, utc_now
+from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.telemetry.store import News, Store
 from framework.telemetry.store_file import FILE_NAME
+from framework.tls import Certificate
 from framework.values.manifest import Manifest
 from framework.values.override import Override
 from framework.values.problem import Problem
@@ -90,7 +94,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
             return load_manifest(manifest_path, environ, overrides=overrides)
         return check_text(manifest_path, text, environ, overrides=overrides)
 
-    first = load()
+    first = Certificate(None).check(load())
     if first.manifest is None:
         raise ManifestBroken(first)
     directory = state_dir.locate(manifest_path, first.manifest.server.state_dir)
@@ -143,13 +147,15 @@ class Manager:
 
     def __init__(self, start: Start) -> None:
         manifest, directory, environ = start.manifest, start.directory, start.environ
+        self._certificate = certificate = Certificate(manifest.server.tls)
         listening = Listening.open(manifest.server.listen)
 
         def load_closed(text: str | None = None) -> Loaded:
-            return keep_closed(start.load(text), listening.address)
+            return certificate.check(keep_closed(start.load(text), listening.address))
 
         changes = Changes()
-        events = EventLog(changes, store=start.store, earlier=start.earlier)
+        self._meters = Meters(route_names())
+        events = EventLog(changes, store=start.store, earlier=start.earlier, observe=self._meters.event_told)
         request_log = RequestLog(start.store)
         probes = CapabilityCache()
         sources, reader, devices = HubSources(environ), FactsReader(), DeviceCache()
@@ -166,7 +172,12 @@ class Manager:
         devices.held = shop.ledger.endpoints_held
         fleet = Fleet(shop, changes)
         current = CurrentManifest(manifest, utc_now(), start.problems)
-        adopt = each(planner.adopt, lambda new: request_log.adopt(new.server.request_log), self._drop_slots)
+        adopt = each(
+            planner.adopt,
+            lambda new: request_log.adopt(new.server.request_log),
+            self._drop_slots,
+            self._show_certificate,
+        )
         reconciler = Reconciler(current, load_closed, fleet, events, adopt=adopt)
         self._inquiry = Inquiry(
             current, load_closed, reconciler.notices, fleet, planner, probes, environ, directory, devices
@@ -183,11 +194,13 @@ class Manager:
         self._console = Console(fleet, changes)
         self._store = start.store
         self._ended = start.earlier.ended
-        finished = each(log_record, request_log.keep)
+        finished = each(log_record, request_log.keep, self._meters.request_ended)
         self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits, on_finished=finished)
+        self._allowances = AllowanceFile(directory, self._proxy.allowances)
+        self._allowances.read()
         files = ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices)
         self._services = self._offer(events, changes, request_log, files)
-        state_dir.record_listener(directory, str(listening.address))
+        state_dir.record_listener(directory, self._address)
 
     def _offer(
         self, events: EventLog, changes: Changes, request_log: RequestLog, files: ModelFiles
@@ -213,7 +226,16 @@ class Manager:
             doctor=self._inquiry.doctor,
             files=files,
             known_devices=self._inquiry.known_devices,
+            meters=self._meters,
+            allowances=self._proxy.allowances,
+            engine_metrics=self._fleet.engine_metrics,
         )
+
+    @property
+    def _address(self) -> str:
+        """As commands read it."""
+        address, scheme = str(self._listening.address), self._certificate.scheme
+        return address if scheme == "http" else f"{scheme}://{address}"
 
     async def run(self) -> int:
         """Apply the manifest, serve until a signal, stop everything; the exit status."""
@@ -224,7 +246,7 @@ class Manager:
     async def _run(self, stop: asyncio.Event) -> int:
         routes = [*public_routes(self._proxy), *api_routes(self._services)]
         app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
-        self._console.welcome(self._current.manifest, self._listening.address)
+        self._console.welcome(self._current.manifest, self._certificate.scheme, self._listening.address)
         self._store.start(self._from_store(asyncio.get_running_loop()))
         self._say_begin()
         await self._go_on()
@@ -236,6 +258,7 @@ class Manager:
             "console": self._console.run(),
             "service manager": self._report().run(),
             "state directory": self._keep_state(),
+            "allowances": self._allowances.run(),
             "old logs": self._remove_old_logs(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
@@ -246,11 +269,13 @@ class Manager:
                 app,
                 self._listening,
                 stop,
+                context=self._certificate.context,
                 on_started=self._service_manager.ready,
                 before_close=self._end_models,
             )
         finally:
             await _cancel(*self._tasks.values())
+            await self._fleet.engine_metrics.close()
             await self._shop.client.close()
             await self._proxy.close()
 
@@ -288,6 +313,13 @@ class Manager:
             data={"version": __version__, "pid": os.getpid(), "ended_before": self._ended},
         )
 
+    def _show_certificate(self, manifest: Manifest) -> None:
+        """The one of a manifest, which may be another one under the same name."""
+        self._certificate.adopt(manifest)
+        if (tls := self._certificate.tls) is not None:
+            kept = (self._shop.state_dir, tls.certificate)
+            asyncio.get_running_loop().run_in_executor(None, state_dir.record_certificate, *kept)
+
     def _drop_slots(self, manifest: Manifest) -> None:
         """Slots of models that are declared no more."""
         models = tuple(manifest.models.values())
@@ -303,8 +335,8 @@ class Manager:
 
     async def _keep_state(self) -> None:
         """Commands find us and prove themselves by files that somebody may delete."""
-        directory, address = self._shop.state_dir, str(self._listening.address)
-        kept = (directory, self._services.token, address, self._shop.state_id)
+        directory = self._shop.state_dir
+        kept = (directory, self._services.token, self._address, self._shop.state_id)
         while True:
             await asyncio.sleep(KEEP_S)
             try:

@@ -40,6 +40,7 @@ COMMANDS = (
     "engines",
     "devices",
     "doctor",
+    "key",
     "bench",
 )
 HELP = "help"

@@ -73,14 +73,14 @@ class Console:
             redirect_stderr=False,
         )
 
-    def welcome(self, manifest: Manifest, address: Listener) -> None:
+    def welcome(self, manifest: Manifest, scheme: str, address: Listener) -> None:
         """Where everything is."""
         count = len(manifest.models)
         reached = f"{socket.gethostname()}:{address.port}" if address.host in ANY_ADDRESS else str(address)
         lines = (
             f"paddock    {clean_line(str(manifest.path))}: {count} {'model' if count == 1 else 'models'}",
-            f"endpoint   http://{reached}/v1",
-            f"dashboard  http://{reached}/",
+            f"endpoint   {scheme}://{reached}/v1",
+            f"dashboard  {scheme}://{reached}/",
             "Ctrl-C ends it; `paddock status` in another terminal shows what runs.",
         )
         for line in lines:

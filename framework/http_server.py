@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -38,6 +40,7 @@ class HttpServer(uvicorn.Server):
         on_started: Callable[[], None] = lambda: None,
         ssl_key_file: Path | None = None,
         ssl_cert_file: Path | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -54,12 +57,37 @@ class HttpServer(uvicorn.Server):
             ssl_certfile=ssl_cert_file,
         )
         super().__init__(config)
+        self._context = ssl_context
+        self._handshake_timeout_s = limits.head_timeout_s
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Take requests from here on."""
-        await super().startup(sockets)
+        await super().startup(sockets if self._context is None else [])
+        if self._context is not None:
+            await self._listen_over_tls(self._context, sockets or [])
         self._on_started()
+
+    async def _listen_over_tls(self, context: ssl.SSLContext, sockets: list[socket.socket]) -> None:
+        """As uvicorn does, which has no time-out for handshakes: by default a client gets a minute."""
+
+        def connection() -> asyncio.Protocol:
+            served: Any = self.config.http_protocol_class
+            return cast(
+                "asyncio.Protocol",
+                served(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
+            )
+
+        loop = asyncio.get_running_loop()
+        for one in sockets:
+            server = await loop.create_server(
+                connection,
+                sock=one,
+                ssl=context,
+                ssl_handshake_timeout=self._handshake_timeout_s,
+                backlog=self.config.backlog,
+            )
+            self.servers.append(server)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ import errno
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -91,11 +92,15 @@ async def serve_http(
     listening: Listening,
     stop: asyncio.Event,
     *,
+    context: ssl.SSLContext | None,
     on_started: Callable[[], None],
     before_close: Callable[[], Awaitable[None]],
 ) -> int:
-    """Serve until `stop`; models end before the listener, so that clients are told. The exit status."""
-    server = HttpServer(app, limits_of_process(), on_started=on_started)
+    """Serve until `stop`, over TLS where there is a context. The exit status.
+
+    Models end before the listener, so that clients are told.
+    """
+    server = HttpServer(app, limits_of_process(), on_started=on_started, ssl_context=context)
     serving = asyncio.create_task(server.serve(sockets=[listening.socket]))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)

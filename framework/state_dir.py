@@ -30,6 +30,7 @@ SMALL_FILE_BYTES = 4096
 
 TOKEN_FILE = "token"
 LISTENER_FILE = "listen"
+CERTIFICATE_FILE = "certificate.pem"
 LOCK_FILE = "lock"
 ID_FILE = "id"
 ID_BYTES = 8
@@ -126,13 +127,20 @@ def new_token(directory: Path) -> str:
 
 
 def record_listener(directory: Path, address: str) -> None:
-    """Leave the bound address, so that commands find the server even while the manifest is broken."""
+    """Leave the bound address, so that commands find the server even while the manifest is broken; one of TLS
+    begins with `https://`."""
     _write(directory / LISTENER_FILE, address)
+
+
+def record_certificate(directory: Path, certificate: Path) -> None:
+    """Leave the certificate that the listener shows, by which commands know that it is ours."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        _write(directory / CERTIFICATE_FILE, certificate.read_text(encoding="ascii"))
 
 
 def forget(directory: Path) -> None:
     """Remove token and address at the end of `up`; what is already gone is fine."""
-    for name in (TOKEN_FILE, LISTENER_FILE):
+    for name in (TOKEN_FILE, LISTENER_FILE, CERTIFICATE_FILE):
         with contextlib.suppress(OSError):
             (directory / name).unlink()
 

@@ -34,7 +34,7 @@ UNITLESS: dict[str, str] = {
     "framework/planning/speculation/profit.py:tokens": "a sum that fades",
     "framework/planning/speculation/profit.py:drafted": "tokens; a sum that fades",
     "framework/planning/speculation/profit.py:accepted": "tokens; a sum that fades",
-    "framework/api/metrics.py:value": "of whatever a metric measures; its name has the unit",
+    "framework/telemetry/exposition.py:value": "of whatever a metric measures; its name has the unit",
     "framework/models/gguf_fields.py:full_attention_interval": "layers; named after the key of the file",
     "framework/planning/memory/shape.py:full_attention_interval": "layers; named after the key of the file",
     "framework/manifest/schema_engines.py:fill": "share of a device; the manifest's own word",

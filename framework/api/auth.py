@@ -28,7 +28,6 @@ from framework.api.sessions import IDLE_LIMIT_S, Session
 from framework.manifest.addresses import is_loopback
 from framework.proxy.errors import ProxyError
 from framework.proxy.origin import check_origin
-from framework.values.manifest import AccessKey
 
 Role = Literal["view", "operate"]
 Via = Literal["token", "key", "session"]
@@ -169,7 +168,7 @@ def _caller_of(credential: bytes, services: Services) -> Caller:
     token_digest = hashlib.sha256(services.token.encode("utf-8")).hexdigest()
     if hmac.compare_digest(digest, token_digest):
         return Caller(TOKEN_NAME, "operate", "token")
-    key = _key_of(digest, services)
+    key = services.current.manifest.key_of(digest)
     if key is None:
         raise ApiError(401, "key_invalid", "This key is not known.", headers=CHALLENGE)
     if key.dashboard == "none":
@@ -178,22 +177,13 @@ def _caller_of(credential: bytes, services: Services) -> Caller:
     return Caller(key.name, key.dashboard, "key")
 
 
-def _key_of(digest: str, services: Services) -> AccessKey | None:
-    """The access key with this digest; looks at all of them, so that time tells nothing."""
-    found = None
-    for key in services.current.manifest.access:
-        if hmac.compare_digest(digest, key.key_sha256):
-            found = key
-    return found
-
-
 def _caller_of_session(session: Session, services: Services) -> Caller | None:
     """What a session is worth under the manifest in force; None when it is worth nothing any more."""
     if session.kind == "token":
         return Caller(session.name, "operate", "session")
     if session.kind == "open":
         return Caller(session.name, "operate", "session") if is_open(services) else None
-    key = _key_of(session.key_sha256 or "", services)
+    key = services.current.manifest.key_of(session.key_sha256 or "")
     if key is None or key.dashboard == "none":
         return None
     return Caller(key.name, key.dashboard, "session")

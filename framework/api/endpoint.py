@@ -57,8 +57,8 @@ class Endpoint:
         to_look: Role = "view",
     ) -> None:
         self._services = services
-        self._handlers = dict(handlers)
-        self._query = query
+        self.handlers = dict(handlers)
+        self.query = tuple(query)
         self._to_look = to_look
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +73,7 @@ class Endpoint:
             need: Role = self._to_look if request.method == "GET" else "operate"
             caller = authorise(request, self._services, need)
             handler = self._handler(request.method)
-            only_parameters(request, self._query)
+            only_parameters(request, self.query)
             return await handler(request, self._services, caller)
         except ApiError as error:
             return _refusal(error, request_id)
@@ -84,13 +84,13 @@ class Endpoint:
             return _refusal(internal_error(request_id), request_id)
 
     def _handler(self, method: str) -> Handler:
-        if not self._handlers:
+        if not self.handlers:
             raise ApiError(404, "route_not_found", "There is nothing at this path.")
-        if method not in self._handlers:
-            allowed = ", ".join(sorted(self._handlers))
+        if method not in self.handlers:
+            allowed = ", ".join(sorted(self.handlers))
             message = f"{method} is not possible here; use {allowed}."
             raise ApiError(405, "method_not_allowed", message, headers={"Allow": allowed})
-        return self._handlers[method]
+        return self.handlers[method]
 
 
 def _refusal(error: ProxyError, request_id: str) -> Response:

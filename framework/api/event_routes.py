@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import Caller, authorise
+from framework.api.described import EVENT_STREAM, describes
 from framework.api.endpoint import Json
 from framework.api.event_kinds import EVENT_KINDS
 from framework.api.inputs import one_of, whole_number
@@ -39,6 +40,7 @@ class EventFilter:
         return self.model in (None, event.model) and self.kind in (None, event.kind)
 
 
+@describes("Events")
 async def list_events(request: Request, services: Services, _caller: Caller) -> Response:
     """The newest events that pass the filter, oldest first, and why older ones may be missing."""
     wanted = await _filter(request, services)
@@ -54,6 +56,7 @@ async def list_events(request: Request, services: Services, _caller: Caller) -> 
     )
 
 
+@describes(media_types=(EVENT_STREAM,))
 async def stream_events(request: Request, services: Services, _caller: Caller) -> Response:
     """New events as SSE. `Last-Event-ID` or `since` first repeats what came after that event."""
     wanted = await _filter(request, services)

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import Caller
+from framework.api.described import describes
 from framework.api.endpoint import Json
 from framework.api.errors import ApiError
 from framework.api.inspect_query import read_settings
@@ -17,13 +18,15 @@ UNUSABLE = 422
 MISSING = 404
 
 
+@describes("Files")
 async def list_files(_request: Request, services: Services, _caller: Caller) -> Response:
-    """GET: the list."""
+    """The model files around the manifest."""
     return Json(files_json(await services.files.list()))
 
 
+@describes("Inspection")
 async def inspect_listed(request: Request, services: Services, _caller: Caller) -> Response:
-    """GET: facts of one file of the list, and the memory of a launch with the settings of the query."""
+    """Facts of one file of the list, and the memory of a launch with the settings of the query."""
     settings = read_settings(request.query_params)
     view = await services.files.inspect(request.path_params["id"], settings)
     if view.inspection is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import Any
 
@@ -13,6 +14,8 @@ from framework.values.units_text import read_whole_number, whole_number_text
 
 # A manifest of 500 models has about 200 kB; this bounds what one caller can make us hold.
 MAX_BODY_BYTES = 4 * 2**20
+# So much over a line of 1 Mbit/s; whoever needs longer holds a connection open.
+BODY_TIMEOUT_S = 60.0
 LONGEST_SHOWN = 100
 TRUE_WORDS = frozenset({"1", "true", "yes"})
 FALSE_WORDS = frozenset({"", "0", "false", "no"})
@@ -91,6 +94,15 @@ def _unknown(name: str, what: str, allowed: Collection[str]) -> ApiError:
 
 
 async def _body(request: Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await _whole_body(request)
+    except TimeoutError as error:
+        message = f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s; send it again."
+        raise ApiError(400, "invalid_body", message, headers={"Connection": "close"}) from error
+
+
+async def _whole_body(request: Request) -> bytes:
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import Caller, authorise
+from framework.api.described import EVENT_STREAM, TEXT, Description
 from framework.api.endpoint import PRIVATE, Json
 from framework.api.errors import ApiError
 from framework.api.inputs import json_object, one_of, only_fields, only_parameters, whole_number, yes_or_no
@@ -30,6 +31,14 @@ MAX_LINES = 20_000
 # No manifest declares that many copies of one model on one machine.
 MAX_REPLICA = 999
 LOG_QUERY = ("lines", "replica", "follow")
+MODEL_OPERATIONS = (
+    ("", "GET", Description("One model as it is now", "Model"), ()),
+    ("/logs", "GET", Description("What its engine printed", media_types=(TEXT, EVENT_STREAM)), LOG_QUERY),
+    ("/load", "POST", Description("Start it", "Accepted", 202, "NoFields"), ()),
+    ("/unload", "POST", Description("Stop it", "Accepted", 202, "StopMode"), ()),
+    ("/reload", "POST", Description("Replace its process", "Accepted", 202, "NoFields"), ()),
+)
+"""What stands behind the name of a model: path, method, what is answered, query parameters."""
 
 
 async def read_model(request: Request, services: Services, _caller: Caller) -> Response:

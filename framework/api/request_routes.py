@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import Caller
+from framework.api.described import describes
 from framework.api.endpoint import Json
 from framework.api.errors import ApiError
 from framework.api.inputs import json_object, only_fields, only_parameters, whole_number
@@ -19,6 +20,7 @@ MAX_SEQ = 2**53
 REQUEST_QUERY = ("model", "key", "before", "limit")
 
 
+@describes("Requests")
 async def list_requests(request: Request, services: Services, _caller: Caller) -> Response:
     """Those that are served now, and the newest ones of the log that pass the filter, oldest first."""
     name = request.query_params.get("model") or None
@@ -41,6 +43,7 @@ async def list_requests(request: Request, services: Services, _caller: Caller) -
     )
 
 
+@describes("Request")
 async def read_request(request: Request, services: Services, _caller: Caller) -> Response:
     """One request: as it is while it is served, else as the log has it, with its texts."""
     only_parameters(request, ())
@@ -54,6 +57,7 @@ async def read_request(request: Request, services: Services, _caller: Caller) ->
     return Json(kept_request_json(kept))
 
 
+@describes("Cancelled", body="NoFields")
 async def cancel_request(request: Request, services: Services, _caller: Caller) -> Response:
     """End a running request, whoever sent it (08 §4.5)."""
     only_fields(await json_object(request), ())

@@ -11,15 +11,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from framework.api.auth import Caller
+from framework.api.described import describes
 from framework.api.endpoint import Endpoint, Json
 from framework.api.event_routes import EVENT_QUERY, STREAM_QUERY, list_events, stream_events
 from framework.api.file_routes import inspect_listed, list_files
 from framework.api.inputs import bad_value, json_object, only_fields
 from framework.api.inspect_query import INSPECT_QUERY
-from framework.api.metrics import PATH as METRICS_PATH
-from framework.api.metrics import read_metrics
+from framework.api.metrics.page import PATH as METRICS_PATH
+from framework.api.metrics.page import read_metrics
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
 from framework.api.names import ANY
+from framework.api.openapi.document import openapi_endpoint
 from framework.api.request_routes import REQUEST_QUERY, cancel_request, list_requests, read_request
 from framework.api.services import Services
 from framework.api.shapes import (
@@ -35,11 +37,22 @@ from framework.api.shapes import (
 from framework.manifest.document import MAX_FILE_BYTES, Unreadable, read_bytes
 
 PREFIX = "/api/v1"
+OPENAPI_PATH = "/openapi.json"
 
 
 def api_routes(services: Services) -> list[BaseRoute]:
     """The routes, in matching order, and `/metrics`; any other path below the prefix is answered as well."""
-    endpoints = {
+    endpoints = _endpoints(services)
+    described = {PREFIX + path: endpoint for path, endpoint in endpoints.items() if endpoint.handlers}
+    described[METRICS_PATH] = Endpoint(services, {"GET": read_metrics})
+    description = openapi_endpoint(services, described)
+    described[OPENAPI_PATH] = described[PREFIX + OPENAPI_PATH] = description
+    unknown = {path: Endpoint(services, {}) for path in (PREFIX, f"{PREFIX}/{{rest:{ANY}}}")}
+    return [Route(path, endpoint) for path, endpoint in {**described, **unknown}.items()]
+
+
+def _endpoints(services: Services) -> dict[str, Endpoint]:
+    return {
         "/status": Endpoint(services, {"GET": _status}),
         "/plan": Endpoint(services, {"GET": _plan}),
         "/events": Endpoint(services, {"GET": list_events}, EVENT_QUERY),
@@ -56,14 +69,12 @@ def api_routes(services: Services) -> list[BaseRoute]:
         "/engines": Endpoint(services, {"GET": _engines}),
         "/devices": Endpoint(services, {"GET": _devices}),
         "/doctor": Endpoint(services, {"GET": _doctor}),
-        "": Endpoint(services, {}),
-        f"/{{rest:{ANY}}}": Endpoint(services, {}),
     }
-    routes = [Route(PREFIX + path, endpoint) for path, endpoint in endpoints.items()]
-    return [*routes, Route(METRICS_PATH, Endpoint(services, {"GET": read_metrics}))]
 
 
+@describes("Status")
 async def _status(_request: Request, services: Services, _caller: Caller) -> Response:
+    """What runs now."""
     return Json(current_status(services))
 
 
@@ -79,35 +90,49 @@ def current_status(services: Services) -> dict[str, Any]:
     )
 
 
+@describes("Plan")
 async def _plan(_request: Request, services: Services, _caller: Caller) -> Response:
+    """The plan of every declared replica."""
     return Json(plan_json(await services.plan()))
 
 
+@describes("ManifestText")
 async def _manifest(_request: Request, services: Services, _caller: Caller) -> Response:
+    """The file as it is now, with what is wrong with it."""
     path = services.current.manifest.path
     text = await asyncio.to_thread(_read_text, path)
     loaded = await services.check(None)
     return Json(manifest_json(path, loaded.sha256, loaded.problems, text))
 
 
+@describes("Check", body="Text")
 async def _check(request: Request, services: Services, _caller: Caller) -> Response:
+    """What is wrong with a manifest."""
     loaded = await services.check(await _text_of(request))
     return Json(check_json(services.current.manifest.path, loaded.sha256, loaded.problems))
 
 
+@describes("Diff", body="Text")
 async def _diff(request: Request, services: Services, _caller: Caller) -> Response:
+    """What applying a manifest would do."""
     return Json(diff_json(await services.diff(await _text_of(request))))
 
 
+@describes("Engines")
 async def _engines(_request: Request, services: Services, _caller: Caller) -> Response:
+    """The engines that were found."""
     return Json(engines_json(await services.engines()))
 
 
+@describes("Devices")
 async def _devices(_request: Request, services: Services, _caller: Caller) -> Response:
+    """The memories that engines see, listed now."""
     return Json(devices_json(await services.devices()))
 
 
+@describes("Doctor")
 async def _doctor(_request: Request, services: Services, _caller: Caller) -> Response:
+    """What is wrong here."""
     return Json(doctor_json(await services.doctor()))
 
 

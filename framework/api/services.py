@@ -14,11 +14,14 @@ from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, Engine
 from framework.api.model_files import ModelFiles
 from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
+from framework.proxy.allowances import Allowances
 from framework.proxy.records import RequestView
 from framework.reconcile.current import CurrentManifest
+from framework.runtime.engine_metrics import EngineSample
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
 from framework.values.event import Event
@@ -68,6 +71,13 @@ class FleetView(Protocol):
         """Replace it unconditionally (07 §3.11)."""
 
 
+class AsksEngines(Protocol):
+    """The engines' own metrics."""
+
+    async def collect(self) -> tuple[EngineSample, ...]:
+        """What every ready engine says, or has said; waits a moment only."""
+
+
 @dataclass(frozen=True)
 class Services:
     """Everything a route or a page may use. A text of None means the file as it is on disk now."""
@@ -94,3 +104,6 @@ class Services:
     files: ModelFiles
     known_devices: Callable[[], DevicesAnswer]
     """The devices as last listed, in the pools of the manifest in force; never starts a process."""
+    meters: Meters
+    allowances: Allowances
+    engine_metrics: AsksEngines

@@ -12,13 +12,14 @@ from framework.commands.output import note
 from framework.manifest.load import Loaded, load_manifest
 from framework.proxy.model_choice import nearest_names
 from framework.settings import Settings
+from framework.tls import Certificate
 from framework.values.manifest import Manifest
 from framework.values.problem import Problem
 
 
 def load(path: Path, settings: Settings) -> Loaded:
     """Read and check a manifest, with the environment and the overrides of this process."""
-    return load_manifest(path, os.environ, overrides=settings.overrides())
+    return Certificate(None).check(load_manifest(path, os.environ, overrides=settings.overrides()))
 
 
 def require_manifest(flag: Path | None) -> Manifest:

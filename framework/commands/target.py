@@ -37,6 +37,9 @@ class Target:
     found_by: str
     state_dir: Path
     """Where the manifest's own server keeps its state, whichever server this is."""
+    certificate: Path | None = None
+    """The certificate that our own server shows, where it serves HTTPS; None trusts those that others vouch
+    for."""
     fault: Reason | None = None
     """Why the files of our own server that find it and prove us cannot be used; None when they can."""
 
@@ -51,13 +54,14 @@ def find_target(settings: Settings, manifest: Path, url: str | None) -> Target:
     server = _server_table(manifest)
     directory = state_dir.locate(manifest, _chosen_dir(settings, server, manifest))
     recorded = state_dir.read_listener(directory)
-    own = _own_address(settings, server, recorded)
+    own_scheme, own = _own_address(settings, server, recorded)
     typed = url or settings.url
     found_by = f"the listener of {manifest}" if typed is None else "--url" if url else URL_VARIABLE
-    scheme, address = ("http", _reachable(own)) if typed is None else _parse_url(typed, found_by)
-    if typed is None or (scheme == "http" and _same_server(address, own)):
+    scheme, address = (own_scheme, _reachable(own)) if typed is None else _parse_url(typed, found_by)
+    if typed is None or (scheme == own_scheme and _same_server(address, own)):
+        certificate = directory / state_dir.CERTIFICATE_FILE if scheme == "https" else None
         token, fault = state_dir.read_token(directory), state_dir.find_reading_fault(directory)
-        return Target(scheme, address, token, found_by, directory, fault)
+        return Target(scheme, address, token, found_by, directory, certificate, fault)
     key = settings.key.get_secret_value() if settings.key is not None else None
     return Target(scheme, address, key, found_by, directory)
 
@@ -77,7 +81,16 @@ def _chosen_dir(settings: Settings, server: dict[str, Any], manifest: Path) -> P
     return manifest.absolute().parent / Path(named).expanduser()
 
 
-def _own_address(settings: Settings, server: dict[str, Any], recorded: str | None) -> Listener:
+def _own_address(settings: Settings, server: dict[str, Any], recorded: str | None) -> tuple[str, Listener]:
+    """Scheme and address of our own server."""
+    written = "https" if isinstance(server.get("tls"), dict) else "http"
+    if recorded is not None:
+        scheme, mark, recorded = recorded.rpartition("://")
+        written = scheme if mark else "http"
+    return written, _first_address(settings, server, recorded)
+
+
+def _first_address(settings: Settings, server: dict[str, Any], recorded: str | None) -> Listener:
     for text in (recorded, settings.listen, server.get("listen")):
         if text is None:
             continue

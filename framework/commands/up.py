@@ -14,6 +14,7 @@ from framework.commands.options import ManifestOption
 from framework.listener import ListenerTaken
 from framework.proxy.limits import LimitError
 from framework.state_dir import StateDirError
+from framework.tls import TlsFault
 
 ListenOption = Annotated[
     str | None,
@@ -37,5 +38,5 @@ def command(
         raise broken_manifest(error.loaded.problems) from error
     except LimitError as error:
         raise CommandFailed(BAD_INPUT, str(error)) from error
-    except (ListenerTaken, StateDirError) as error:
+    except (ListenerTaken, StateDirError, TlsFault) as error:
         raise CommandFailed(NOT_SO, str(error)) from error

@@ -80,7 +80,7 @@ def build_manifest(
     )
     return replace(
         base,
-        server=server_settings(server, files),
+        server=replace(server_settings(server, files), tls=outside.tls),
         access=tuple(access_key(n, entry.table, outside.digests[n]) for n, entry in tables.access.items()),
         engines=around.engines,
         pools=around.pools,
@@ -100,13 +100,22 @@ def server_settings(table: ServerTable, files: Files) -> ServerSettings:
         start_concurrency=table.start_concurrency,
         shutdown_s=table.shutdown,
         request_log=table.request_log,
+        cors=tuple(dict.fromkeys(table.cors)),
         on_exit=table.on_exit,
     )
 
 
 def access_key(name: str, table: AccessTable, digest: str) -> AccessKey:
     """`[access.NAME]`."""
-    return AccessKey(name=name, key_sha256=digest, models=tuple(table.models), dashboard=table.dashboard)
+    return AccessKey(
+        name=name,
+        key_sha256=digest,
+        models=tuple(table.models),
+        dashboard=table.dashboard,
+        rate=table.rate,
+        concurrency=table.concurrency,
+        tokens=table.tokens,
+    )
 
 
 def engine_ref(name: str, table: EngineTable, files: Files) -> EngineRef:
@@ -236,6 +245,8 @@ def _live_settings(table: ModelTable, yield_watch: YieldWatch) -> LiveSettings:
         request_force=request.force,
         request_drop=tuple(request.drop),
         sampling_defaults=request.sampling_defaults,
+        overflow_to=table.overflow_to,
+        transcription=table.transcription,
         restart=RestartPolicy(
             max_crashes=restart.max_crashes,
             window_s=restart.window,

@@ -25,7 +25,7 @@ from framework.manifest.overrides import read_overrides
 from framework.manifest.placeholders import note_placeholders
 from framework.manifest.policies import check_policies
 from framework.manifest.pools import check_pools
-from framework.manifest.references import check_listener, check_references
+from framework.manifest.references import check_listener, check_origins, check_references
 from framework.manifest.refusals import note_refusals
 from framework.manifest.schema_model import DefaultsTable, ModelTable
 from framework.manifest.schema_server import ServerTable
@@ -114,6 +114,9 @@ def _server(tables: Tables, overrides: Mapping[str, Override], findings: Finding
     owner = given.get("listen", tables.server)
     if owner is not None:
         check_listener(server.listen, owner.place.child("listen"), tables, findings)
+    pages = given.get("cors", tables.server)
+    if pages is not None:
+        check_origins(server.cors, pages.place.child("cors"), tables, findings)
     return server
 
 

@@ -6,6 +6,7 @@ serve (07 §14.2). A missing template or key is an error, because nothing can be
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,10 @@ from framework.manifest.document import Unreadable
 from framework.manifest.files import Files
 from framework.manifest.findings import Findings, Place
 from framework.manifest.tables import Tables
+from framework.values.manifest import Tls
 
+# A chain of a dozen certificates.
+MAX_PEM_BYTES = 2**18
 NOT_A_PATH = frozenset({"none", "auto"})
 
 
@@ -26,6 +30,8 @@ class Outside:
     """Name of the access table to the SHA-256 of its key."""
     templates: dict[str, str]
     """Path of a template as written to its text."""
+    tls: Tls | None
+    """The certificate of the listener, with the digest of its files."""
     secret_names: tuple[str, ...]
     """Environment variables that hold secrets."""
 
@@ -36,6 +42,7 @@ def read_outside(tables: Tables, files: Files, findings: Findings) -> Outside:
     return Outside(
         digests=_digests(tables, files, findings),
         templates=_templates(tables, files, findings),
+        tls=_tls(tables, files, findings),
         secret_names=tuple(_secret_names(tables)),
     )
 
@@ -59,10 +66,26 @@ def _digests(tables: Tables, files: Files, findings: Findings) -> dict[str, str]
     return digests
 
 
+def _tls(tables: Tables, files: Files, findings: Findings) -> Tls | None:
+    table = tables.server.table.tls if tables.server is not None else None
+    if tables.server is None or table is None:
+        return None
+    digest = hashlib.sha256()
+    for name, ref in (("certificate", table.certificate), ("key", table.key)):
+        place = tables.server.place.child("tls", name)
+        try:
+            digest.update(files.text(ref.name, MAX_PEM_BYTES).encode())
+        except Unreadable as error:
+            code = "secret_missing" if error.code == "file_missing" else "secret_unreadable"
+            findings.add(
+                code, place, f"{place.name}: the file {ref.name} {error}", allowed="a file in PEM form"
+            )
+    written = (table.certificate.name, table.key.name)
+    return Tls(files.absolute(written[0]), files.absolute(written[1]), digest.hexdigest())
+
+
 def _secret_names(tables: Tables) -> Iterator[str]:
     references = [entry.table.key for entry in tables.access.values()]
-    if tables.server is not None and tables.server.table.tls is not None:
-        references += [tables.server.table.tls.certificate, tables.server.table.tls.key]
     return iter(dict.fromkeys(ref.name for ref in references if ref.kind == "env" and ref.name))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from framework.manifest.addresses import is_loopback
 from framework.manifest.findings import Findings, Place
 from framework.manifest.key_paths import quoted_key
+from framework.manifest.origins import EVERY_ORIGIN
 from framework.manifest.schema_model import ModelTable
 from framework.manifest.spec_modes import ACCEPTED
 from framework.manifest.suggest import nearest
@@ -43,6 +44,9 @@ def check_references(tables: Tables, findings: Findings) -> None:
         for index, name in enumerate(access.table.models if "models" not in access.bad_keys else ()):
             if name != ALL_MODELS:
                 _check_name(name, owners, access.place.child("models", index), "models", findings)
+    for entry in tables.asking():
+        if entry.table.overflow_to is not None and "overflow_to" in entry.table.model_fields_set:
+            _check_name(entry.table.overflow_to, owners, entry.place.child("overflow_to"), "models", findings)
     _check_pools_are_chosen(tables, findings)
 
 
@@ -53,6 +57,19 @@ def check_listener(listen: Listener, place: Place, tables: Tables, findings: Fin
         hint = "add [access.NAME] with a key, or listen on 127.0.0.1"
         findings.add(
             "open_listener", place, f"{message}: {hint}", found=str(listen), allowed="a loopback address"
+        )
+
+
+def check_origins(cors: list[str], place: Place, tables: Tables, findings: Findings) -> None:
+    """Note an endpoint that every page in every browser of this machine could use without a key."""
+    if EVERY_ORIGIN in cors and not tables.access:
+        findings.add(
+            "open_to_pages",
+            place,
+            f'{place.name}: with "*" any web page that somebody opens here could use the models, since '
+            "there is no [access] table",
+            found='"*"',
+            allowed="the origins that may call, or [access] tables",
         )
 
 

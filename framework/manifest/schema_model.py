@@ -29,6 +29,7 @@ from framework.manifest.value_types import (
     Text,
     Threads,
     UnloadAfter,
+    WebAddress,
     whole,
 )
 from framework.values.request import LiveSettings, ModelRequest, RestartPolicy
@@ -211,7 +212,8 @@ class DefaultsTable(Table):
     """Requests that may wait for this model while it is not ready; further ones get 503 with `Retry-After`.
     Those that a ready model is sent do not count."""
     overflow_to: Name | None = option(None)
-    """Model for prompts that are longer than this one's context."""
+    """Model or alias that gets the prompts which are longer than this one's context, once; answers carry its
+    name. Its own `overflow_to` is not followed. Absent: such prompts are refused with both lengths."""
     timeout: TimeoutTable = sub_table(TimeoutTable)
     """How long things may take."""
     request: RequestTable = sub_table(RequestTable)
@@ -236,8 +238,10 @@ class DefaultsTable(Table):
     refused."""
     voice_format: Text | None = option(None)
     """How a voice is written into the prompt of a speech model."""
-    transcription: Text | None = option(None)
-    """Address of another program that transcribes for this model."""
+    transcription: WebAddress | None = option(None)
+    """Base address of another program that transcribes recordings for this model, as OpenAI's route does:
+    `http://127.0.0.1:9000`. The model itself is not loaded for them. Absent: the model hears itself, or such
+    requests are refused."""
 
 
 class ModelTable(DefaultsTable):

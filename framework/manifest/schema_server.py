@@ -10,11 +10,12 @@ from framework.manifest.value_types import (
     Address,
     BodyLimit,
     DurationOrZero,
+    Key,
     Name,
+    Origin,
     RateLimit,
-    Secret,
+    SecretFile,
     StateDir,
-    Text,
     whole,
 )
 from framework.values.manifest import ServerSettings
@@ -29,10 +30,11 @@ class TlsTable(Table):
 
     required: ClassVar[tuple[str, ...]] = ("certificate", "key")
 
-    certificate: Secret = option(NO_SECRET)
-    """Chain of certificates in PEM form, as `file:PATH`."""
-    key: Secret = option(NO_SECRET)
-    """Private key in PEM form, as `file:PATH`."""
+    certificate: SecretFile = option(NO_SECRET, effect="live")
+    """Chain of certificates in PEM form, as `file:PATH`. Once the file changes, new connections get what it
+    says then."""
+    key: SecretFile = option(NO_SECRET, effect="live")
+    """Private key in PEM form without a password, as `file:PATH`."""
 
 
 class ServerTable(Table):
@@ -42,7 +44,7 @@ class ServerTable(Table):
     """Address and port. The default is reachable from this machine only; any other address needs `[access]`
     tables."""
     tls: TlsTable | None = option(None, effect=NEXT_UP)
-    """Serve HTTPS with this certificate. Absent: plain HTTP."""
+    """Serve HTTPS with this certificate, TLS 1.2 and up. Absent: plain HTTP."""
     max_waiting: Annotated[int, whole(1, 100_000)] = option(DEFAULT.max_waiting, effect="live")
     """Requests that may wait over all models together; further ones get 503 at once instead of a time-out
     later."""
@@ -61,8 +63,9 @@ class ServerTable(Table):
     """How long an orderly end may take before engines are killed."""
     max_body: BodyLimit = option(DEFAULT.max_body_bytes, written="64MiB", effect="live")
     """Largest request body. The default has room for images and long documents."""
-    cors: list[Text] = option([], effect="live")
-    """Origins of web pages that may call the endpoint. Empty: none."""
+    cors: list[Origin] = option([], effect="live")
+    """Origins of web pages that may call the endpoint, or `*` for all of them, which needs `[access]` tables.
+    `/api/v1` and the dashboard never answer to other origins. Empty: none."""
 
 
 class AccessTable(Table):
@@ -71,17 +74,20 @@ class AccessTable(Table):
 
     required: ClassVar[tuple[str, ...]] = ("key",)
 
-    key: Secret = option(NO_SECRET, effect="live")
-    """Where the key lies: `env:NAME` or `file:PATH`. Only its digest is kept in memory."""
+    key: Key = option(NO_SECRET, effect="live")
+    """Where the key lies: `env:NAME` or `file:PATH`; or its SHA-256, which `paddock key` prints with a new
+    key. Only the digest is kept in memory."""
     models: list[Name] = option(["*"], effect="live")
     """Models that this key may use, by id or alias; `*` is all."""
     dashboard: Literal["none", "view", "operate"] = option("none", effect="live")
     """What the key may do on the dashboard and at `/api/v1`: nothing, look, or act."""
     rate: RateLimit | None = option(None, effect="live")
-    """Requests per time. Absent: no limit."""
+    """Requests per time; the others get 429 and the time to wait. Only requests to a model count. Absent: no
+    limit."""
     concurrency: Annotated[int, whole(1, 100_000)] | None = option(None, effect="live")
-    """Requests at once. Absent: no limit."""
+    """Requests to models at once, those that wait included. Absent: no limit."""
     tokens: RateLimit | None = option(None, effect="live")
-    """Tokens per time, prompt and generated together. Absent: no limit."""
+    """Tokens per time, prompt and generated together. A request that has begun is finished; what it takes too
+    much counts against the next. Kept over restarts. Absent: no limit."""
     full_tools: bool = option(False, effect="live")
     """Whether requests with this key may run server-side tools without asking."""

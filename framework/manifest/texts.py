@@ -17,6 +17,7 @@ LONGEST_NAME = 200
 # Linux's PATH_MAX: a longer text is no path, and no argument that anybody means.
 LONGEST_TEXT = 4096
 
+DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HUB = re.compile(
@@ -27,9 +28,9 @@ SOURCE_FORM = "the path of a GGUF file, hf:owner/repo:QUANT or hf:owner/repo/fil
 
 @dataclass(frozen=True)
 class SecretRef:
-    """Where a secret lies: `env:NAME` or `file:PATH`."""
+    """Where a secret lies: `env:NAME` or `file:PATH`; or only its digest, `sha256:HEX`."""
 
-    kind: Literal["env", "file"]
+    kind: Literal["env", "file", "sha256"]
     name: str
 
 
@@ -110,6 +111,26 @@ def parse_secret(value: Any) -> SecretRef:
         return SecretRef("file", name)
     must_be = "a reference, env:NAME or file:PATH, never the secret itself"
     raise BadValue("literal_secret", must_be, repeat=False)
+
+
+def parse_key(value: Any) -> SecretRef:
+    """A secret, or `sha256:` and its digest in hex, which tells nobody the key."""
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind == "sha256" and DIGEST.fullmatch(name):
+        return SecretRef("sha256", name.lower())
+    try:
+        return parse_secret(value)
+    except BadValue:
+        must_be = "env:NAME, file:PATH or sha256:DIGEST (`paddock key` makes one), never the key itself"
+        raise BadValue("literal_secret", must_be, repeat=False) from None
+
+
+def parse_file_secret(value: Any) -> SecretRef:
+    """`file:PATH` alone, for what only a file can hold."""
+    ref = parse_secret(value)
+    if ref.kind != "file":
+        raise BadValue("bad_value", "a file, as file:PATH", repeat=False)
+    return ref
 
 
 def parse_source(value: Any) -> WrittenSource:

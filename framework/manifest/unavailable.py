@@ -53,14 +53,9 @@ def _rows(table: str, *rows: tuple[Any, ...]) -> list[Unavailable]:
 UNAVAILABLE = (
     *_rows(
         "server",
-        ("tls", "TLS", None, "remove it, and put a TLS proxy in front if you need one"),
-        ("cors", "access from web pages of other origins (CORS)", only([])),
     ),
     *_rows(
         "access",
-        ("rate", "a limit of requests per time"),
-        ("concurrency", "a limit of requests at once"),
-        ("tokens", "a limit of tokens per time"),
         ("full_tools", "the server-side tool loop", only(False)),
     ),
     *_rows(
@@ -71,9 +66,7 @@ UNAVAILABLE = (
     *_rows(
         "models",
         ("on_drift", "watching for drift"),
-        ("overflow_to", "handing long prompts to another model"),
         ("voice_format", "speech"),
-        ("transcription", "transcription"),
     ),
 )
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from framework.manifest.bad_value import BadValue
+from framework.values.rate import Rate
 
 SIZE_UNITS = {
     "KiB": 2**10,
@@ -37,14 +37,6 @@ BARE_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 SIZE_FORM = 'a number and one of KiB MiB GiB KB MB GB, as in "64MiB"'
 DURATION_FORM = 'a number and one of ms s m h d, as in "10m"'
 RATE_FORM = 'a whole number, / and one of s min h day, as in "120/min"'
-
-
-@dataclass(frozen=True)
-class Rate:
-    """So many per so many seconds."""
-
-    count: int
-    period_s: float
 
 
 def parse_size(value: Any) -> int:

@@ -31,6 +31,7 @@ from framework.manifest.number_values import (
     parse_unload_after,
     whole_or,
 )
+from framework.manifest.origins import ORIGIN_FORM, parse_origin
 from framework.manifest.spec_modes import CANONICAL
 from framework.manifest.texts import (
     LONGEST_NAME,
@@ -40,6 +41,8 @@ from framework.manifest.texts import (
     parse_environment_name,
     parse_environment_pattern,
     parse_environment_value,
+    parse_file_secret,
+    parse_key,
     parse_mode,
     parse_model_name,
     parse_name,
@@ -54,7 +57,6 @@ from framework.manifest.units import (
     DURATION_FORM,
     RATE_FORM,
     SIZE_FORM,
-    Rate,
     duration_text,
     parse_duration,
     parse_rate,
@@ -62,7 +64,9 @@ from framework.manifest.units import (
     size_text,
 )
 from framework.manifest.values_in_json import parse_json_table, parse_request_fields
+from framework.manifest.web_address import WEB_FORM, parse_web_address
 from framework.values.manifest import Listener
+from framework.values.rate import Rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +115,20 @@ ModelName = Annotated[
     ),
 ]
 Address = Annotated[Listener, Parsed(parse_address, _text_schema(ADDRESS_FORM))]
+WebAddress = Annotated[str, Parsed(parse_web_address, _text_schema(WEB_FORM, pattern="^https?://"))]
 DeviceName = Annotated[str, Parsed(parse_device, {"type": "string"})]
 Secret = Annotated[
     SecretRef, Parsed(parse_secret, _text_schema("env:NAME or file:PATH", pattern="^(env|file):"))
 ]
+Key = Annotated[
+    SecretRef,
+    Parsed(
+        parse_key,
+        _text_schema("env:NAME, file:PATH or sha256:DIGEST", pattern="^(env|file|sha256):"),
+    ),
+]
+SecretFile = Annotated[SecretRef, Parsed(parse_file_secret, _text_schema("file:PATH", pattern="^file:"))]
+Origin = Annotated[str, Parsed(parse_origin, _text_schema(ORIGIN_FORM))]
 Source = Annotated[WrittenSource, Parsed(parse_source, _text_schema(SOURCE_FORM))]
 Template = Annotated[str, Parsed(parse_template, _text_schema("file: and a path", pattern="^file:"))]
 StateDir = Annotated[str | None, Parsed(parse_state_dir, _text_schema('"auto" or a path'))]

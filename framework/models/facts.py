@@ -27,9 +27,10 @@ from framework.models.gguf_tensors import TensorInfo, TensorResult, read_tensors
 from framework.models.header_cache import HeaderCache, cache_directory
 from framework.models.recent import cost_bytes
 from framework.models.swa_pattern import with_window
-from framework.models.template_caps import TemplateCapabilities, template_capabilities
+from framework.models.template_caps import template_capabilities
 from framework.values.engine import FileId
 from framework.values.reason import Reason
+from framework.values.reasoning import TemplateCapabilities
 from framework.values.units_text import size
 
 

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
-from typing import Literal
 
-ReasoningStyle = Literal["enable_thinking", "enable_thinking_effort", "reasoning_effort"]
+from framework.values.reasoning import LADDER, ReasoningStyle, TemplateCapabilities
 
-LADDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Levels of effort, weak to strong."""
 ID_PARTS = re.compile(r"[-_.]")
 TOOL_FRAGMENTS = (
     *("{% if tools %}", "{%- if tools %}", "{% if tools -%}", "{%- if tools -%}"),
@@ -24,24 +20,6 @@ TOOL_FRAGMENTS = (
     *("message['tool_calls']", 'message["tool_calls"]'),
     "tool_calls is defined",
 )
-
-
-@dataclass(frozen=True)
-class TemplateCapabilities:
-    """What a template was found to support. The defaults are those of a model without one."""
-
-    supports_reasoning: bool = False
-    reasoning_style: ReasoningStyle = "enable_thinking"
-    reasoning_always_on: bool = False
-    effort_levels: tuple[str, ...] = ()
-    """In the order of `LADDER`; empty where the template names none."""
-    supports_preserve_thinking: bool = False
-    supports_tools: bool = False
-
-    @property
-    def switchable(self) -> bool:
-        """Whether a request can turn thinking on or off."""
-        return self.supports_reasoning and not self.reasoning_always_on
 
 
 def template_capabilities(template: str | None, model_id: str = "") -> TemplateCapabilities:

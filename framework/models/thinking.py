@@ -7,11 +7,12 @@ empty mapping leaves it to its own defaults.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from framework.models.file_names import billions
 from framework.models.gguf_fields import GgufHeader
-from framework.models.template_caps import LADDER, TemplateCapabilities
 from framework.values.reason import Reason
+from framework.values.reasoning import LADDER, TemplateCapabilities
 
 TemplateArguments = Mapping[str, bool | str | float]
 
@@ -86,6 +87,19 @@ def launch_arguments(
     if caps.supports_preserve_thinking:
         arguments["preserve_thinking"] = False
     return arguments
+
+
+def default_reasoning(caps: TemplateCapabilities, arguments: Mapping[str, Any]) -> str | None:
+    """What a request gets that says nothing: `on`, `off`, a level or `always`; None of a model that never
+    reasons. `arguments` are those that the template is always given."""
+    if caps.reasoning_always_on:
+        return "always"
+    if not caps.supports_reasoning:
+        return None
+    enabled = arguments.get("enable_thinking", True)
+    if caps.reasoning_style != "reasoning_effort":
+        return "on" if enabled else "off"
+    return str(arguments.get("reasoning_effort", "on"))
 
 
 def starts_thinking(model_id: str, size_label: str | None = None) -> bool:

@@ -31,6 +31,7 @@ from framework.values.device import Device
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
 from framework.values.reason import Failure, Reason, Refused
+from framework.values.reasoning import NO_REASONING, ReasoningFacts
 from framework.values.request import ModelRequest
 from framework.values.speculation import NO_FACTS, SpecFacts, SpecInputs
 
@@ -56,6 +57,8 @@ class LaunchFacts:
     projector: Path | None = None
     thinking: Mapping[str, bool | str | float] = field(default_factory=dict)
     """Arguments of the chat template for the reasoning that was asked for."""
+    reasoning: ReasoningFacts = NO_REASONING
+    """What requests may ask of it."""
     notes: tuple[Reason, ...] = ()
     """What is worth knowing about the files."""
     moe_layers: int | None = None
@@ -134,6 +137,7 @@ def plan_launch(request: ModelRequest, replica: int, facts: LaunchFacts) -> Laun
         template=request.template,
         projector=facts.projector,
         spec_inputs=wish,
+        reasoning=facts.reasoning,
     )
 
 

@@ -1,12 +1,11 @@
 """Who may use which model: access keys by digest (08 §2.9). Pure; called for every request but `/health`.
 
-Does not limit rates. Keys are compared as SHA-256 digests in constant time and are never kept or logged;
-the name of the access table stands for them everywhere.
+Rates are limited in `allowances`. Keys are compared as SHA-256 digests in constant time and are never kept
+or logged; the name of the access table stands for them everywhere.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -25,7 +24,7 @@ def authorise(headers: Mapping[str, str], manifest: Manifest) -> AccessKey | Non
     `headers` have lower-case names and Latin-1 values, as they came. Raises ProxyError 401 or 403.
     """
     if not manifest.access:
-        check_origin(headers.get("host"), headers.get("origin"), manifest.server.listen)
+        check_origin(headers.get("host"), headers.get("origin"), manifest.server.listen, manifest.server.cors)
         return None
     given = _credential(headers)
     if not given:
@@ -35,11 +34,7 @@ def authorise(headers: Mapping[str, str], manifest: Manifest) -> AccessKey | Non
             headers={"www-authenticate": "Bearer"},
         )
     digest = sha256(given.encode("latin-1")).hexdigest()
-    found = None
-    for key in manifest.access:
-        # No early exit: the time must not tell which table came close.
-        if hmac.compare_digest(digest, key.key_sha256.lower()):
-            found = key
+    found = manifest.key_of(digest)
     if found is None:
         raise ProxyError(
             "key_invalid", "This access key is not known here.", headers={"www-authenticate": "Bearer"}

@@ -19,6 +19,8 @@ from framework.proxy.errors import ClientGone, ProxyError
 MIB = 2**20
 # The encoder that builds upstream bodies follows 254 levels; real schemas of tools stay below 30.
 DEEPEST_NESTING = 254
+# Slower than this a body only holds what it takes: 64 MiB over a line of 1 Mbit/s come at 15 times of it.
+SLOWEST_BYTES_PER_S = 8 * 2**10
 # Digits of a Content-Length that are read; far beyond any limit already.
 LONGEST_LENGTH = 18
 CHARSETS = ("utf-8", "utf8", "us-ascii")
@@ -29,13 +31,22 @@ async def read_object(
 ) -> dict[str, Any]:
     """The body as a JSON object; what it holds is counted in `share`.
 
-    Raises ProxyError 400 (with the position), 413, 415 or 503, and ClientGone when the client leaves or sends
-    nothing for `silence_s` seconds.
+    Raises ProxyError 400 (with the position), 413, 415 or 503, and ClientGone when the client leaves, sends
+    nothing for `silence_s` seconds, or, after so long, less than 8 KiB in each second since.
     """
     _check_media_type(headers)
+    return parse_object(
+        await read_bytes(receive, headers, limit_bytes=limit_bytes, silence_s=silence_s, share=share)
+    )
+
+
+async def read_bytes(
+    receive: Receive, headers: Mapping[str, str], *, limit_bytes: int, silence_s: float, share: BodyShare
+) -> bytearray:
+    """The body as it came. Raises ProxyError 413 or 503, and ClientGone."""
     if _declared_bytes(headers) > limit_bytes:
         raise _too_large(limit_bytes)
-    return parse_object(await _read_body(receive, limit_bytes, silence_s, share))
+    return await _read_body(receive, limit_bytes, silence_s, share)
 
 
 def parse_object(raw: bytes | bytearray) -> dict[str, Any]:
@@ -87,9 +98,12 @@ def _check_media_type(headers: Mapping[str, str]) -> None:
 async def _read_body(receive: Receive, limit_bytes: int, silence_s: float, share: BodyShare) -> bytearray:
     # One buffer: a body that comes byte by byte would take many times its size as a list of parts.
     body = bytearray()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
     while True:
+        too_slow_at = began + silence_s + len(body) / SLOWEST_BYTES_PER_S
         try:
-            async with asyncio.timeout(silence_s):
+            async with asyncio.timeout_at(min(loop.time() + silence_s, too_slow_at)):
                 message = await receive()
         except TimeoutError as error:
             raise ClientGone from error

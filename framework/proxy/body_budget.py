@@ -34,12 +34,15 @@ class BodyShare:
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
         self._held_bytes = 0
+        self.body_bytes = 0
+        """How large the body is, as far as it has come."""
 
     def grow(self, body_bytes: int, *, largest_bytes: int) -> None:
         """The body has this size now; `largest_bytes` is what one body may have.
 
         Raises ProxyError 503 when there is no room.
         """
+        self.body_bytes = body_bytes
         wanted = max(0, body_bytes - FREE_BYTES)
         others = self._budget.held_bytes - self._held_bytes
         if wanted and others + wanted > LARGEST_BODIES * largest_bytes:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from starlette.types import Message, Send
 
-from framework.proxy.errors import ClientGone, ProxyError, envelope
+from framework.proxy.errors import ClientGone, ErrorForm, ProxyError, envelope
 from framework.proxy.limits import ProxyLimits
 
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -35,10 +35,14 @@ class ClientAnswer:
         self._timer: asyncio.TimerHandle | None = None
         self._comment: asyncio.Task[None] | None = None
         self._last_sent = 0.0
+        self.error_form: ErrorForm = envelope
+        """How the family of the route writes an error."""
         self.status: int | None = None
         """Status that was sent, None while nothing was."""
         self.ended = False
         """Whether the last byte is out."""
+        self.headers: Mapping[str, str] = {}
+        """Headers of the answer besides its own, such as those for pages of other origins."""
 
     @property
     def started(self) -> bool:
@@ -54,7 +58,7 @@ class ClientAnswer:
 
     async def send_error(self, error: ProxyError) -> None:
         """An error as a complete answer. Raises ClientGone."""
-        await self.send_json(error.status, envelope(error, self._request_id), error.headers)
+        await self.send_json(error.status, self.error_form(error, self._request_id), error.headers)
 
     def keep_alive(self) -> None:
         """Fill silences with comments from now on; the first also starts the stream (08 §7.2)."""
@@ -89,7 +93,8 @@ class ClientAnswer:
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
-        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        both = {**self.headers, **headers} if self.headers else headers
+        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in both.items()]
         encoded.append((b"x-request-id", self._request_id.encode("latin-1")))
         await self._put({"type": "http.response.start", "status": status, "headers": encoded})
 

@@ -13,6 +13,8 @@ from framework.proxy.usage import count
 from framework.values.request import ModelRequest
 
 QUOTED = 2000
+BAD_REQUEST = 400
+SERVER_ERROR = 500
 BAD_GATEWAY = 502
 UNAVAILABLE = 503
 NOT_FOUND = 404
@@ -31,6 +33,14 @@ OUR_FAULT = (401, 403)
 ENGINE_TYPES = frozenset(
     {"invalid_request_error", "not_found_error", "server_error", "not_supported_error"}
     | {"unavailable_error", "exceed_context_size_error"}
+)
+# What llama-server calls an error of its own, and is a body that it could not make sense of (15 §5).
+MISREAD = (
+    "Failed to parse messages",
+    "[json.exception",
+    "vector::_M_range_check",
+    "is required",
+    "Missing '",
 )
 LOADING = "Loading model"
 LACKING_ROUTE = "File Not Found"
@@ -62,6 +72,8 @@ def error_of_engine(
     kind = error.get("type")
     if kind == "exceed_context_size_error":
         return _too_long(error, message, model)
+    if status == SERVER_ERROR and any(sign in message for sign in MISREAD):
+        status, kind = BAD_REQUEST, "invalid_request_error"
     kept = kind if kind in ENGINE_TYPES and status not in OUR_FAULT else None
     return ProxyError(
         _code(status, message),

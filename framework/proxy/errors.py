@@ -13,7 +13,7 @@ Anything else that escapes is a fault of ours: it is logged with its trace and s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -33,6 +33,10 @@ STATUS: Mapping[str, int] = {
     "image_without_user_message": 400,
     "remote_media_disabled": 400,
     "audio_not_supported": 400,
+    "audio_format_not_supported": 400,
+    "transcription_not_supported": 400,
+    "tools_not_supported": 400,
+    "count_needs_text": 400,
     "context_length_exceeded": 400,
     "key_missing": 401,
     "key_invalid": 401,
@@ -47,12 +51,15 @@ STATUS: Mapping[str, int] = {
     "body_too_large": 413,
     "unsupported_media_type": 415,
     "rate_limited": 429,
+    "concurrency_limited": 429,
+    "tokens_limited": 429,
     "model_load_failed": 500,
     "internal_error": 500,
     "not_supported": 501,
     "connection_lost": 502,
     "upstream_error": 502,
     "upstream_protocol_error": 502,
+    "tokenizer_failed": 502,
     "stream_truncated": 502,
     "stream_interrupted": 502,
     "model_loading": 503,
@@ -140,10 +147,16 @@ class ProxyError(Exception):
 
 
 def envelope(error: ProxyError, request_id: str) -> bytes:
-    """The error object as JSON: the body of an answer, or the payload of an in-stream event.
+    """The error object as JSON: the body of an answer, or the payload of an in-stream event."""
+    return json_bytes({"error": error_object(error, request_id)})
 
-    A reason is shown as clients may see it.
-    """
+
+ErrorForm = Callable[[ProxyError, str], bytes]
+"""Writes an error and the id of its request as a JSON body."""
+
+
+def error_object(error: ProxyError, request_id: str) -> dict[str, Any]:
+    """What is told of an error. A reason is shown as clients may see it."""
     body: dict[str, Any] = {
         "message": error.message,
         "type": error.type,
@@ -156,7 +169,7 @@ def envelope(error: ProxyError, request_id: str) -> bytes:
         body["reason"] = as_json(public_reason(error.reason), {})
     if error.progress is not None:
         body["progress"] = asdict(error.progress)
-    return json_bytes({"error": body})
+    return body
 
 
 def internal_error(request_id: str) -> ProxyError:

@@ -14,17 +14,20 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope
 
-from framework.proxy.body import read_object
+from framework.proxy.allowances import BYTES_PER_TOKEN, KeyUse
+from framework.proxy.answer_stream import AnswerStream
+from framework.proxy.body import read_bytes, read_object
 from framework.proxy.body_budget import BodyShare
 from framework.proxy.client import ClientAnswer
 from framework.proxy.errors import CLIENT_CLOSED, ClientGone, ProxyError, revoked_lease
+from framework.proxy.form_body import Form, parse_form
 from framework.proxy.interrupt import Interrupted, InterruptScope
 from framework.proxy.model_choice import ModelChoice, choose_model
 from framework.proxy.records import ActiveRequest
-from framework.proxy.relay import Relay
 from framework.proxy.services import ProxyServices
-from framework.proxy.texts import KeptTexts
+from framework.proxy.texts import KeptTexts, Pieces
 from framework.values.manifest import AccessKey, Manifest
+from framework.values.request_record import RequestRecord
 
 T = TypeVar("T")
 
@@ -43,9 +46,11 @@ class Exchange:
     share: BodyShare
     """What the body takes of the memory for all bodies."""
     key: AccessKey | None = None
+    use: KeyUse | None = None
+    """What the key uses, where this request counts against its limits."""
     path_name: str | None = None
     """What the path names: a model, or a request."""
-    relay: Relay | None = None
+    relay: AnswerStream | None = None
     """Set once the answer is to be a stream; it knows how to end one."""
 
     async def read_object(self) -> dict[str, Any]:
@@ -61,6 +66,25 @@ class Exchange:
         if self.manifest.server.request_log == "full":
             self.request.texts = KeptTexts(body)
         return body
+
+    async def read_form(self) -> Form:
+        """The body as a form with one file. Raises ProxyError and ClientGone."""
+        raw = await read_bytes(
+            self.receive,
+            self.headers,
+            limit_bytes=self.manifest.server.max_body_bytes,
+            silence_s=self.services.limits.client_write_timeout_s,
+            share=self.share,
+        )
+        form = await parse_form(raw, self.headers.get("content-type", ""))
+        if self.manifest.server.request_log == "full":
+            self.request.texts = KeptTexts(form.fields)
+        return form
+
+    def keep_texts(self, pieces: Pieces) -> None:
+        """Where texts are kept, find those of the answer with `pieces`."""
+        if self.request.texts is not None:
+            self.request.texts.pieces = pieces
 
     def choose_model(self, in_body: object) -> ModelChoice:
         """The model named by path, query or body, in this order (08 §2.1). Raises ProxyError."""
@@ -93,6 +117,22 @@ class Exchange:
         elif self.relay is not None and not self.answer.ended:
             await self.answer.write(self.relay.fail(error))
             await self.answer.end()
+
+    def count_in(self) -> None:
+        """Count the request against the limits of its key. Raises ProxyError 429."""
+        if self.key is not None:
+            self.use = self.services.allowances.enter(self.key, self.request.began_at_s)
+
+    def count_out(self, ended: RequestRecord) -> None:
+        """The request has ended: its key may have another, and has used its tokens."""
+        if self.use is None:
+            return
+        prompt = ended.prompt_tokens or 0
+        if ended.prompt_tokens is None and self.request.state.opened:
+            prompt = self.share.body_bytes // BYTES_PER_TOKEN
+        tokens = prompt + (ended.generated_tokens or 0)
+        self.services.allowances.leave(self.use, tokens, self.services.clock())
+        self.use = None
 
     def recorded_status(self, answered: int | None) -> int | None:
         """The status for the record: a request that was cancelled is no success and no error (08 §4.4)."""

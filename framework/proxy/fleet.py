@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from framework.runtime.lease import FailureKind, Lease, RetryVerdict
+from framework.runtime.lease import FailureKind, Glance, Lease, RetryVerdict
 from framework.values.instance import ModelView
 
 
@@ -17,6 +17,10 @@ class Fleet(Protocol):
 
     def resolve(self, name: str) -> str | None:
         """The id for an id or alias, compared exactly."""
+        ...
+
+    async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
+        """What a ready instance answers to a GET, None while there is none. Wakes and holds nothing."""
         ...
 
     async def acquire(self, model_id: str, *, key: str | None) -> Lease:

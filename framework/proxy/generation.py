@@ -46,6 +46,8 @@ class Sink(Protocol):
 
 BuildBody = Callable[[Lease, LiveSettings], Mapping[str, Any]]
 """The body for one attempt; called anew for each. May refuse by ProxyError."""
+ReadEvent = Callable[[bytes], StreamEvent | None]
+"""The event of a payload of the instance's stream, in the words of one family of routes."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Job:
     choice: ModelChoice
     path: str
     build: BuildBody
+    read: ReadEvent = read_event
 
     @property
     def live(self) -> LiveSettings:
@@ -184,7 +187,7 @@ async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, clock: Generatio
     while not state.done:
         chunk = await _timed(job, lease, clock, answer.read)
         payloads = reader.feed(chunk) if chunk else reader.finish()
-        events = [event for payload in payloads if (event := read_event(payload)) is not None]
+        events = [event for payload in payloads if (event := job.read(payload)) is not None]
         events, failed = _observe(job, lease, events, clock)
         if events:
             await sink.take(events)

@@ -25,6 +25,8 @@ class ProxyLimits:
     """Longest time to get a connection to an instance."""
     write_timeout_s: float = 10.0
     """Longest time an instance may take nothing of a request that is being sent."""
+    look_timeout_s: float = 30.0
+    """Longest time for an instance to say how it runs: while it reads a batch of a prompt it says nothing."""
     close_grace_s: float = 1.0
     """A connection that does not close within this time is cut."""
     keepalive_interval_s: float = 15.0

@@ -8,14 +8,15 @@ Called before a model is loaded; never changes the caller's lists and objects.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from framework.proxy.errors import ProxyError
 from framework.values.request import ModelRequest
 
 Message = Mapping[str, Any]
 Part = Mapping[str, Any]
+Medium = Literal["image", "audio"]
 
 IMAGE_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -45,21 +46,34 @@ def prepare_messages(body: Mapping[str, Any]) -> Any:
     return _attach(messages, attached) if attached else messages
 
 
+def media_of(body: Mapping[str, Any]) -> frozenset[Medium]:
+    """What media a chat body brings."""
+    found = {_medium(part) for part in _parts(body.get("messages")) if _is_media(part)}
+    return frozenset(found | ({"image"} if any(body.get(name) for name in CONVENIENCE_FIELDS) else set()))
+
+
 def check_media_support(
-    body: Mapping[str, Any], *, model: ModelRequest, can_see: bool, vision_models: Sequence[str]
+    media: frozenset[Medium],
+    *,
+    model: ModelRequest,
+    can_see: bool,
+    can_hear: bool,
+    vision_models: Iterable[str],
+    param: str = "messages",
 ) -> None:
     """Refuse media for a model that cannot take it, naming those that can (cases BI-05)."""
-    media = [part.get("type") for part in _parts(body.get("messages")) if _is_media(part)]
-    image = "image_url" in media or any(body.get(name) for name in CONVENIENCE_FIELDS)
-    if can_see or not (media or image):
+    lacks_eyes = "image" in media and not can_see
+    if not lacks_eyes and ("audio" not in media or can_hear):
         return
     others = ", ".join(vision_models)
     advice = f"Models with a projector: {others}." if others else "No model of the manifest has one."
-    lack = "has no projector" if model.projector is None else "runs without a projector"
+    lack = "runs without a projector" if not can_see else "runs with a projector that takes none"
+    if model.projector is None:
+        lack = "has no projector"
     raise ProxyError(
-        "image_not_supported" if image else "audio_not_supported",
-        f"Model {model.id} {lack} and cannot take {'pictures' if image else 'sound'}. {advice}",
-        param="messages",
+        "image_not_supported" if lacks_eyes else "audio_not_supported",
+        f"Model {model.id} {lack} and cannot take {'pictures' if lacks_eyes else 'sound'}. {advice}",
+        param=param,
     )
 
 
@@ -100,6 +114,10 @@ def _is_media(part: Part) -> bool:
     return part.get("type") not in (None, "text", "refusal")
 
 
+def _medium(part: Part) -> Medium:
+    return "audio" if part.get("type") == "input_audio" else "image"
+
+
 def _has_media(messages: list[Any]) -> bool:
     return any(_is_media(part) for part in _parts(messages))
 
@@ -119,20 +137,45 @@ def _prepare_part(part: Any) -> Any:
         address = picture.get("url")
         if not isinstance(address, str):
             raise _invalid_image("an `image_url` part needs `image_url.url`")
-        return {**part, "image_url": {**picture, "url": _image_url(address)}}
+        return {**part, "image_url": {**picture, "url": image_url(address)}}
     for value in part.values():
         for inner in value.values() if isinstance(value, Mapping) else (value,):
-            _refuse_remote(inner)
+            refuse_remote(inner)
+    if part["type"] == "input_audio":
+        return {**part, "input_audio": _sound(part.get("input_audio"))}
     return part
 
 
+def _sound(given: object) -> dict[str, Any]:
+    """Sound with its true format, whatever it was called (09 §6.1)."""
+    data = given.get("data") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or not isinstance(data, str):
+        raise _invalid_audio("an `input_audio` part needs `input_audio.data` as base64 text")
+    try:
+        head = binascii.a2b_base64("".join(data.split()), strict_mode=True)
+    except (binascii.Error, ValueError) as error:
+        raise _invalid_audio("the data is not base64") from error
+    return {**given, "format": audio_format(head)}
+
+
+def audio_format(data: bytes) -> str:
+    """`wav`, `flac` or `mp3`, by the first bytes. Raises ProxyError `audio_format_not_supported`."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+        return "wav"
+    if data[:4] == b"fLaC":
+        return "flac"
+    if data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1:2] >= b"\xe0"):
+        return "mp3"
+    raise _invalid_audio("it is neither WAV nor FLAC nor MP3")
+
+
 def _image_part(data: str) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": _image_url(data)}}
+    return {"type": "image_url", "image_url": {"url": image_url(data)}}
 
 
-def _image_url(address: str) -> str:
-    """A data URL whose label is true, from a data URL or bare base64."""
-    _refuse_remote(address)
+def image_url(address: str) -> str:
+    """A data URL whose label is true, from a data URL or bare base64. Raises ProxyError."""
+    refuse_remote(address)
     encoded = address.partition(",")[2] if address[:5].lower() == "data:" else address
     encoded = "".join(encoded.split())
     try:
@@ -156,7 +199,8 @@ def _media_type(data: bytes) -> str:
     )
 
 
-def _refuse_remote(address: object) -> None:
+def refuse_remote(address: object) -> None:
+    """Refuse an address that an engine would fetch or open."""
     if isinstance(address, str) and address.lstrip()[:8].lower().startswith(REMOTE_SCHEMES):
         raise ProxyError(
             "remote_media_disabled",
@@ -168,6 +212,10 @@ def _refuse_remote(address: object) -> None:
 
 def _invalid_image(what: str) -> ProxyError:
     return ProxyError("invalid_image", f"A picture cannot be used: {what}.", param="messages")
+
+
+def _invalid_audio(what: str) -> ProxyError:
+    return ProxyError("audio_format_not_supported", f"The sound cannot be used: {what}.", param="messages")
 
 
 def _nowhere_to_attach() -> ProxyError:

@@ -16,12 +16,13 @@ OWNER = "paddock"
 
 
 async def list_models(exchange: Exchange) -> None:
-    """All models that the caller may use, in declared order."""
+    """All models that the caller may use, in declared order; below `/m/NAME` only that one."""
+    only = exchange.choose_model(None).id if exchange.path_name else None
     created = int(exchange.services.current.loaded_at.timestamp())
     entries = [
         _entry(view, created)
         for view in exchange.services.fleet.views()
-        if not view.removed and may_use(exchange.key, view.request)
+        if not view.removed and may_use(exchange.key, view.request) and only in (None, view.request.id)
     ]
     await exchange.answer.send_json(OK, orjson.dumps({"object": "list", "data": entries}))
 
@@ -42,12 +43,26 @@ def _bare_entry(model_id: str, created: int) -> dict[str, Any]:
 def _entry(view: ModelView, created: int) -> dict[str, Any]:
     request = view.request
     context, slots = room_of(view)
+    meta = {"n_ctx": context, "slots": slots, "vision": sees(view), "reasoning": _reasoning(view)}
     return {
         **_bare_entry(request.id, created),
         "aliases": list(request.live.aliases),
         "display_name": request.live.display_name,
         "status": view.state.value,
-        "meta": {"n_ctx": context, "slots": slots, "vision": sees(view)},
+        "meta": meta,
+    }
+
+
+def _reasoning(view: ModelView) -> dict[str, Any] | None:
+    """Whether the model reasons, and what a request can choose; None while nothing is planned."""
+    plan = next((instance.plan for instance in view.instances if instance.plan is not None), None)
+    if plan is None:
+        return None
+    template = plan.reasoning.template
+    return {
+        "default": plan.reasoning.default,
+        "switchable": template.switchable,
+        "efforts": list(template.effort_levels) if template.switchable else [],
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from framework.proxy.cors import is_allowed
 from framework.proxy.errors import ProxyError
 from framework.values.manifest import Listener
 
@@ -17,19 +18,24 @@ LOCAL_NAME = "localhost"
 WEB_SCHEMES = ("http", "https")
 
 
-def check_origin(host: str | None, origin: str | None, listener: Listener) -> None:
-    """Raises ProxyError `host_not_allowed` or `origin_not_allowed`; `host` and `origin` are header values."""
+def check_origin(
+    host: str | None, origin: str | None, listener: Listener, cors: tuple[str, ...] = ()
+) -> None:
+    """Raises ProxyError `host_not_allowed` or `origin_not_allowed`; `host` and `origin` are header values.
+
+    `cors` are other origins that the manifest allows.
+    """
     if host is not None and not _names_us(host, listener):
         raise ProxyError(
             "host_not_allowed",
             f"This server answers under localhost, an IP address or {listener.host}, not under the name in "
             "the Host header. Use one of those, or declare [access] tables.",
         )
-    if origin is not None and not same_origin(origin, host):
+    if origin is not None and not same_origin(origin, host) and not is_allowed(origin, cors):
         raise ProxyError(
             "origin_not_allowed",
             "Requests from web pages of other origins are refused. Call the endpoint from a program, or "
-            "from a page of this server.",
+            "from a page of this server, or name the origin in server.cors.",
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from framework.proxy.allowances import Allowances
 from framework.proxy.body_budget import BodyBudget
 from framework.proxy.fleet import Fleet
 from framework.proxy.inflight import InFlight
@@ -39,6 +40,7 @@ class ProxyServices:
     on_finished: OnFinished = log_record
     requests: InFlight = field(default_factory=InFlight)
     bodies: BodyBudget = field(default_factory=BodyBudget)
+    allowances: Allowances = field(default_factory=Allowances)
     upstream: Upstream = field(init=False)
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ are hidden by the rules of 06 §15; pictures and sound are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from framework.engines.redaction import redact_text
@@ -19,10 +19,13 @@ MOST_DEPTH = 16
 # What a value costs besides its text, so that a million empty ones are not kept.
 VALUE_BYTES = 4
 # Fields that hold media as text, and from which length on.
-MEDIA_FIELDS = frozenset({"url", "data", "image", "images", "image_url", "b64_json"})
+MEDIA_FIELDS = frozenset({"url", "data", "image", "images", "image_url", "b64_json", "multimodal_data"})
 MEDIA_LENGTH = 200
 LEFT_OUT = "..."
 ANSWER_FIELDS = ("content", "reasoning_content")
+
+
+Pieces = Callable[[StreamEvent], Iterable[tuple[str, str]]]
 
 
 class KeptTexts:
@@ -34,16 +37,15 @@ class KeptTexts:
         self._asked = self._excerpt(body, 0)
         self._room_bytes = HALF_BYTES
         self._answered: dict[str, list[str]] = {}
+        self.pieces: Pieces = chat_pieces
+        """Finds the texts of an event; set where a family of routes has events of its own."""
 
     def observe(self, event: StreamEvent) -> None:
         """Take a piece of the answer."""
-        if event.kind != "model":
-            return
-        for choice in choices_of(event.data):
-            index = index_of(choice)
-            for name, text in _pieces(choice):
+        if event.kind == "model":
+            for name, text in self.pieces(event):
                 if kept := self._cut(text):
-                    self._answered.setdefault(f"{name}[{index}]" if index else name, []).append(kept)
+                    self._answered.setdefault(name, []).append(kept)
 
     def result(self) -> RequestTexts:
         """The texts as they are now."""
@@ -87,6 +89,14 @@ class KeptTexts:
             return data.decode()
         self._is_cut = True
         return data[:room].decode("utf-8", "ignore") + (LEFT_OUT if room else "")
+
+
+def chat_pieces(event: StreamEvent) -> Iterable[tuple[str, str]]:
+    """The named texts that an event of a chat or a plain completion adds to the answer."""
+    for choice in choices_of(event.data):
+        index = index_of(choice)
+        for name, text in _pieces(choice):
+            yield (f"{name}[{index}]" if index else name), text
 
 
 def _pieces(choice: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -212,6 +212,9 @@ def _log_warnings(problems: Iterable[Problem]) -> None:
 
 
 def _notices(started_with: ServerSettings, server: ServerSettings) -> Iterable[str]:
+    if (started_with.tls is None) != (server.tls is None):
+        then, now = ("HTTPS", "plain HTTP") if server.tls is not None else ("plain HTTP", "HTTPS")
+        yield f"server.tls: {then} is served from the next `paddock up` on; now {now}"
     for name in NEXT_UP_FIELDS:
         old, new = getattr(started_with, name), getattr(server, name)
         if old != new:

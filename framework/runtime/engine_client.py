@@ -72,6 +72,18 @@ class EngineClient:
             return None
         return [slot for slot in body if isinstance(slot, dict)]
 
+    async def metrics(self, port: int, key: str | None, timeout_s: float) -> bytes | None:
+        """The text of `/metrics`, or None."""
+        try:
+            status, raw = await self._fetch("GET", port, "/metrics", auth_headers(key), timeout_s)
+        except FAILURES:
+            return None
+        return raw if status == OK else None
+
+    async def look(self, port: int, key: str | None, path: str, timeout_s: float) -> tuple[int | None, Any]:
+        """Status of a GET (None: no answer, or none that is JSON) and its JSON value."""
+        return await self._get(port, path, auth_headers(key), timeout_s)
+
     async def complete(
         self, port: int, key: str | None, body: Mapping[str, Any], timeout_s: float
     ) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from framework.engines import spec_args
 from framework.models.drafter import FoundDrafter, find_drafter
@@ -17,12 +18,13 @@ from framework.models.file_set import FileSet
 from framework.models.hub.facts import ResolvedSource
 from framework.models.projector import launch_projector
 from framework.models.regular_file import NO_FILES, file_fault
-from framework.models.thinking import launch_reasoning
+from framework.models.thinking import default_reasoning, launch_reasoning
 from framework.planning.speculation.drafter_source import takes_drafter
 from framework.runtime.identity import file_id
 from framework.values.engine import FileId
 from framework.values.plain_text import brief
 from framework.values.reason import Failure, Reason, Refused
+from framework.values.reasoning import ReasoningFacts
 from framework.values.request import ModelRequest
 from framework.values.speculation import SpecFacts
 
@@ -39,6 +41,8 @@ class FileFacts:
     projector: Path | None
     thinking: Mapping[str, bool | str | float]
     """Arguments of the chat template for the reasoning that was asked for."""
+    reasoning: ReasoningFacts
+    """What requests may ask of it."""
     spec: SpecFacts
     notes: tuple[Reason, ...]
     moe_layers: int | None
@@ -70,11 +74,19 @@ def file_facts(
         context_train=model.header.context_length or 0,
         projector=projector.path,
         thinking=thinking,
+        reasoning=reasoning_facts(model, {**thinking, **request.template_kwargs}),
         spec=spec_facts(named, model, drafter),
         notes=(*source.notes, *projector.reasons, *unmet),
         moe_layers=_expert_layers(model),
         leading_dense=model.header.leading_dense_layers or 0,
         no_drafting=own_drafter_fault(request),
+    )
+
+
+def reasoning_facts(model: ModelFacts, started_with: Mapping[str, Any]) -> ReasoningFacts:
+    """What requests may ask of a model; `started_with` are the arguments that its template gets anyway."""
+    return ReasoningFacts(
+        model.template, model.header.architecture, default_reasoning(model.template, started_with)
     )
 
 

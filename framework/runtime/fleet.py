@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
+from framework.runtime.engine_metrics import EngineMetrics
 from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
-from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.lease import FailureKind, Glance, Lease, LeaseRefused, RetryVerdict
 from framework.runtime.left_work import LeftWork
 from framework.runtime.logs import LogBuffer
 from framework.runtime.on_exit import tell_differences
@@ -63,6 +64,7 @@ class Fleet:
         self._returns_seen = 0
         self._memory_tried_s = time.monotonic()
         self._sampler = Sampler(self._instances, shop.client, changes)
+        self.engine_metrics = EngineMetrics(self._instances, shop.client)
         self._drafters = DrafterWatch(self._instances, shop)
         self._health = HealthWatch(self._served, shop)
         self.stuck = StuckSlots()
@@ -122,6 +124,15 @@ class Fleet:
         if supervisor is None:
             raise LeaseRefused("model_not_found", f"There is no model {model_id!r}.")
         return await supervisor.acquire(key)
+
+    async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
+        """What a ready instance answers to a GET; None while there is none. Wakes and holds nothing."""
+        for instance in self._instances():
+            running, request = instance.running, instance.request
+            if request.id == model_id and instance.serving and running is not None:
+                looked = await self._shop.client.look(running.port, running.key, path, timeout_s)
+                return Glance(request, *looked)
+        return None
 
     async def report_failure(self, lease: Lease, kind: FailureKind, *, opened: bool) -> RetryVerdict:
         """What to do after an upstream call failed (07 §9.2)."""

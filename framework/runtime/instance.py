@@ -27,6 +27,7 @@ from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot
 from framework.values.naming import instance_file_name, instance_name
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, LaunchResult, Withheld
 from framework.values.reason import Reason
+from framework.values.reasoning import NO_REASONING
 from framework.values.request import LiveSettings, ModelRequest, PoolLimits
 from framework.values.spec_yield import PLAIN, AnswerSpeed
 
@@ -254,6 +255,8 @@ class Instance:
             vision=self.result.vision if self.result else False,
             revoked=asyncio.get_running_loop().create_future(),
             on_release=self._released,
+            audio=self.result.audio if self.result else False,
+            reasoning=self.plan.reasoning if self.plan else NO_REASONING,
         )
         self.leases.add(lease)
         self.meter.opened(lease, time.monotonic())

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from framework.values.instance import LoadProgress
 from framework.values.reason import Reason
+from framework.values.reasoning import NO_REASONING, ReasoningFacts
 from framework.values.request import ModelRequest
 
 RevokeCode = Literal["model_unloaded", "instance_replaced", "shutting_down"]
@@ -68,6 +69,9 @@ class Lease:
     revoked: asyncio.Future[RevokeCode]
     """Done when the instance will not wait for this request any longer; the holder ends its request then."""
     on_release: Callable[[Lease], None] = field(repr=False)
+    audio: bool = False
+    reasoning: ReasoningFacts = NO_REASONING
+    """What a request may ask of the chat template."""
     released: bool = False
     listens: bool = False
     """Whether the holder waits for the engine at this moment, and not for its client."""
@@ -83,6 +87,16 @@ class Lease:
         if not self.released:
             self.released = True
             self.on_release(self)
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a ready instance said of itself when it was looked at."""
+
+    request: ModelRequest
+    status: int | None
+    """Of HTTP; None where no answer came in time, or none that is JSON."""
+    answer: Any = None
 
 
 @dataclass(frozen=True)

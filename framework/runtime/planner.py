@@ -280,6 +280,7 @@ class FactPlanner:
             context_train=found.context_train,
             projector=found.projector,
             thinking=found.thinking,
+            reasoning=found.reasoning,
             notes=found.notes,
             moe_layers=found.moe_layers,
             leading_dense=found.leading_dense,

@@ -85,10 +85,12 @@ class EventLog:
         now: Callable[[], datetime] = utc_now,
         store: EventStore | None = None,
         earlier: Earlier = Earlier(),
+        observe: Callable[[Event], None] = lambda _: None,
     ) -> None:
         self._changes = changes
         self._now = now
         self._store = store
+        self._observe = observe
         self._reading = asyncio.Lock()
         self._next_id = earlier.next_id
         self._complete_above = earlier.complete_above
@@ -113,6 +115,7 @@ class EventLog:
         event = Event(self._next_id, self._now(), kind, message, model, replica, reason, dict(data or {}))
         self._next_id += 1
         self._remember(event)
+        self._observe(event)
         if self._store is not None:
             self._store.keep_event(event)
         code = f" [{reason.code}]" if reason is not None else ""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from framework.values.engine import Capabilities, EngineBinary, FileId
 from framework.values.reason import Failure, Reason
+from framework.values.reasoning import NO_REASONING, ReasoningFacts
 from framework.values.request import ModelRequest
 from framework.values.speculation import SpecInputs
 
@@ -192,6 +193,8 @@ class LaunchPlan:
     """For pictures and sound; None serves text only, whatever was asked for."""
     spec_inputs: SpecInputs | None = None
     """What the decision about speculation was made of, with nothing withheld; None where there was none."""
+    reasoning: ReasoningFacts = NO_REASONING
+    """What requests may ask of the chat template."""
 
     @property
     def argv(self) -> tuple[str, ...]:

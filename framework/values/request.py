@@ -111,6 +111,10 @@ class LiveSettings:
     request_force: Mapping[str, Any] = setting("request.force", "live", factory=dict)
     request_drop: tuple[str, ...] = setting("request.drop", "live", ())
     sampling_defaults: Literal["paddock", "server"] = setting("request.sampling_defaults", "live", "paddock")
+    overflow_to: str | None = setting("overflow_to", "live", None)
+    """Name or alias of the model for prompts that are longer than the context of this one."""
+    transcription: str | None = setting("transcription", "live", None)
+    """Base address of another program that transcribes for this model."""
     restart: RestartPolicy = setting("restart", "live", RestartPolicy())
     rollback: bool = setting("rollback", "live", True)
     slot_save_max_bytes: int = setting("slot_state.max", "live", 10 * GIB)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.api.metrics import metrics_text
 from framework.dashboard.pages.instance_facts import reasons_of
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.plan import LaunchResult, SpecDecision
@@ -17,8 +17,10 @@ from framework.values.pool import WaitingView
 from framework.values.reason import Failure, Reason
 from framework.values.spec_yield import SpecTotals, SpecYield, SpeedAt
 from tests.api import samples
+from tests.api.metric_text import metrics_text
 from tests.api.world import make_world
 
+API = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 SLOW = Reason("speculation_unprofitable", "It is slower.", "Nothing.", "warning")
 SPEED = SpeedAt("ngram-mod", 2, 25, 30.0, 0.5, 20, 20.0, 12.0)
 LABEL = r'[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"'
@@ -136,8 +138,8 @@ def test_speeds_are_given_for_each_number_of_busy_slots() -> None:
     assert 'paddock_speculation_speedup_ratio{model="chat",running="ngram-mod",busy_slots="2"} 1.5\n' in text
 
 
-def test_what_has_no_sample_is_left_out() -> None:
-    assert metrics_text([]) == ""
+def test_what_has_no_sample_has_no_line_but_its_description() -> None:
+    assert all(line.startswith("# ") for line in metrics_text([]).splitlines())
 
 
 @given(st.text(min_size=1, max_size=30))
@@ -164,4 +166,13 @@ async def test_nobody_else_may_read_it() -> None:
 
 def test_what_is_not_loaded_has_no_words_about_speculation() -> None:
     stopped = samples.instance(state=State.STOPPED)
-    assert "speculation_info" not in metrics_text([samples.model("chat", stopped, state=State.STOPPED)])
+    assert "speculation_info{" not in metrics_text([samples.model("chat", stopped, state=State.STOPPED)])
+
+
+async def test_every_metric_is_described_and_nothing_else() -> None:
+    async with make_world().client() as client:
+        text = (await client.get("/metrics")).text
+    known = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    table = API.read_text(encoding="utf-8").partition("### Metrics")[2].partition("### Check")[0]
+    described = set(re.findall(r"`((?:paddock|process)_[a-z_]+)`", table))
+    assert described == known

@@ -377,6 +377,6 @@ def test_an_answer_may_hold_all_that_is_kept_of_one_model() -> None:
     assert MAX_LIMIT == EVENTS_PER_MODEL
 
 
-def test_every_route_is_below_the_prefix_or_the_metrics() -> None:
+def test_every_route_is_below_the_prefix_or_has_a_name_that_others_know() -> None:
     paths = {route.path for route in api_routes(make_world().services)}  # type: ignore[attr-defined]
-    assert {path for path in paths if not path.startswith("/api/v1")} == {"/metrics"}
+    assert {path for path in paths if not path.startswith("/api/v1")} == {"/metrics", "/openapi.json"}

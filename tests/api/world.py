@@ -26,11 +26,14 @@ from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
+from framework.proxy.allowances import Allowances
 from framework.proxy.inflight import InFlight
 from framework.reconcile.current import CurrentManifest
+from framework.runtime.engine_metrics import EngineSample
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.values.action import FieldChange, ModelAction, StopMode
 from framework.values.engine import EngineRef
@@ -153,9 +156,6 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         instances = (samples.plan(), refused)
         return PlanAnswer(in_force.path, in_force.sha256, (samples.CPU,), instances, (samples.REASON,))
 
-    async def devices() -> DevicesAnswer:
-        return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)
-
     current = CurrentManifest(declared, samples.NOON)
     known = DevicesAnswer((samples.GPU, samples.CPU), sampled_at=samples.NOON)
     services = Services(
@@ -174,12 +174,29 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         diff=diff,
         plan=plan,
         engines=_engines,
-        devices=devices,
+        devices=_devices,
         doctor=_doctor,
         files=ModelFiles(current, lambda _source: None, FactsReader(HeaderCache()), lambda: known),
         known_devices=lambda: known,
+        meters=Meters(),
+        allowances=Allowances(),
+        engine_metrics=NoEngines(),
     )
     return World(services, fleet, texts)
+
+
+class NoEngines:
+    """No engine runs, so none has metrics; a test may put what one says."""
+
+    def __init__(self) -> None:
+        self.said: tuple[EngineSample, ...] = ()
+
+    async def collect(self) -> tuple[EngineSample, ...]:
+        return self.said
+
+
+async def _devices() -> DevicesAnswer:
+    return DevicesAnswer((samples.GPU, samples.CPU), (samples.REASON,), samples.NOON)
 
 
 async def _engines() -> tuple[EngineAnswer, ...]:

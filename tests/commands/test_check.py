@@ -12,6 +12,7 @@ import pytest
 from framework.commands.check import excerpt, show
 from framework.manifest.load import check_text
 from tests.commands.conftest import Paddock
+from tests.test_tls import pair
 
 NO_FILES = [
     pytest.param(os.mkfifo, id="pipe"),
@@ -162,3 +163,16 @@ def test_long_line_is_cut_around_the_problem() -> None:
 
 def test_unknown_line_has_no_excerpt() -> None:
     assert list(excerpt(None, 1, 1)) == []
+
+
+@pytest.mark.parametrize(("key", "code"), [("two", 2), ("one", 0)], ids=["mismatch", "fine"])
+def test_check_looks_at_the_pair_before_anything_starts(
+    paddock: Paddock, place: Path, key: str, code: int
+) -> None:
+    tls = pair(place, key=key)
+    (place / "serve.toml").write_text(
+        f'[server]\ntls = {{ certificate = "file:{tls.certificate}", key = "file:{tls.key}" }}\n'
+    )
+    ended = paddock("check")
+    assert ended.code == code
+    assert ("does not belong to" in ended.out) == (code == 2)

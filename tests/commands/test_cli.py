@@ -15,7 +15,7 @@ from framework.commands.failure import CommandFailed
 from tests.commands.conftest import Paddock, Running
 
 # They are about a file, not about a manifest.
-WITHOUT_MANIFEST = {"inspect"}
+WITHOUT_MANIFEST = {"inspect", "key"}
 
 
 def in_a_process(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -18,11 +18,13 @@ from framework.dashboard.routes import dashboard_routes
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
+from framework.proxy.allowances import Allowances
 from framework.proxy.inflight import InFlight
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import Earlier, EventLog
+from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
 from framework.values.device import Device
@@ -31,6 +33,7 @@ from framework.values.instance import ModelView
 from framework.values.manifest import AccessKey, Listener, Manifest
 from framework.values.pool import PoolView
 from framework.values.request import ModelSource
+from tests.api.world import NoEngines
 from tests.dashboard.samples import GIB, NOW
 from tests.telemetry.samples import Life
 
@@ -175,6 +178,9 @@ def make_system(
         doctor=_doctor,
         files=ModelFiles(current, _nothing_fetched, FactsReader(HeaderCache()), lambda: answers[-1]),
         known_devices=lambda: answers[-1],
+        meters=Meters(),
+        allowances=Allowances(),
+        engine_metrics=NoEngines(),
     )
     routes = [*api_routes(services), *dashboard_routes(services, TEMPLATES, static_dir)]
     return FakeSystem(services, fleet, current, Starlette(routes=routes), listed)

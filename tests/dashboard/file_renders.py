@@ -16,10 +16,10 @@ from framework.models.companions import Companions
 from framework.models.facts import ModelFacts, WeightSummary
 from framework.models.file_set import FileSet
 from framework.models.gguf_fields import GgufHeader
-from framework.models.template_caps import TemplateCapabilities
 from framework.values.engine import FileId
 from framework.values.plan import FitPlan
 from framework.values.reason import Reason
+from framework.values.reasoning import TemplateCapabilities
 from tests.dashboard import fits
 from tests.dashboard.samples import MIB
 

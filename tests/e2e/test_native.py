@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.clients import chat, model_table, openai_client
 from tests.support.paddock import RunningPaddock, start_paddock
+from tests.support.scrapes import Samples, samples, scrape
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
@@ -93,3 +94,33 @@ def test_it_drafts_as_the_policy_says(managed: RunningPaddock) -> None:
     content = "Repeat: " + "one two three four five six, " * 12
     answer = chat(managed, "m", messages=[{"role": "user", "content": content}], max_tokens=64)
     assert answer.status_code == httpx.codes.OK
+
+
+def test_all_its_metrics_are_in_the_scrape(managed: RunningPaddock) -> None:
+    assert chat(managed, "m").status_code == 200
+
+    def said() -> Samples | None:
+        found = samples(scrape(managed))
+        return found if "llamacpp:tokens_predicted_total" in found else None
+
+    found: Samples = managed.wait(said, 30, "the engine's own metrics")
+    assert "paddock_engine_metrics_refused" not in found
+    ((labels, _),) = found["llamacpp:spec_decode_num_drafts_total"]
+    assert labels == {"model": "m", "replica": "0"}
+
+
+def test_its_responses_and_messages_come_through(managed: RunningPaddock) -> None:
+    with openai_client(managed) as client:
+        with client.responses.stream(model="m", input="Say hello.", max_output_tokens=6) as stream:
+            events = list(stream)
+        assert [event.sequence_number for event in events] == list(range(len(events)))
+        assert events[-1].type in {"response.completed", "response.incomplete"}
+        assert events[-1].response.output_text
+    body = {"model": "m", "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 6}
+    url = managed.base_url
+    message = httpx.post(f"{url}/v1/messages", json=body, timeout=60, trust_env=False).json()
+    assert (message["model"], message["content"][0]["type"]) == ("m", "text")
+    assert message["usage"]["output_tokens"] <= 6
+    whole = {"prompt": "Once", "n_predict": 4}
+    completion = httpx.post(f"{url}/m/m/completion", json=whole, timeout=60, trust_env=False).json()
+    assert completion["tokens_predicted"] == 4

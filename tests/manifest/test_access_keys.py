@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from framework.values.manifest import AccessKey
+from framework.values.rate import Rate
 from tests.manifest.conftest import Load
 from tests.manifest.reading import read
 
@@ -86,3 +87,31 @@ def test_two_names_for_one_key_are_refused_with_both_places() -> None:
     problem = read(f'{ENV}[access.b]\nkey = "env:B"\n', {"PADDOCK_A": "x", "B": "x"}).only
     assert (problem.code, problem.path) == ("key_shared", "access.b.key")
     assert "access.a.key (/nowhere/serve.toml:2:7)" in problem.message
+
+
+def test_a_digest_is_taken_as_it_is_and_needs_no_key_here() -> None:
+    text = f'[access.a]\nkey = "sha256:{digest("s3cret").upper()}"\n'
+    reading = read(text)
+    assert reading.manifest.access[0].key_sha256 == digest("s3cret")
+    assert reading.manifest.secret_names == ()
+
+
+def test_a_digest_of_a_key_that_another_table_has_is_refused() -> None:
+    text = f'{ENV}[access.b]\nkey = "sha256:{digest("x")}"\n'
+    assert read(text, {"PADDOCK_A": "x"}).only.code == "key_shared"
+
+
+@pytest.mark.parametrize("value", ["sha256:", "sha256:abc", f"sha256:{'g' * 64}", "pk-secret"])
+def test_what_is_no_digest_is_not_repeated(value: str) -> None:
+    problem = read(f'[access.a]\nkey = "{value}"\n').only
+    assert problem.code == "literal_secret"
+    assert value not in problem.sentence or value == "sha256:"
+    assert "paddock key" in problem.sentence
+
+
+def test_limits_are_read_and_absent_ones_are_none() -> None:
+    text = f'{ENV}rate = "120/min"\nconcurrency = 8\ntokens = "2000000/day"\n'
+    key = read(text, {"PADDOCK_A": "x"}).manifest.access[0]
+    assert (key.rate, key.concurrency, key.tokens) == (Rate(120, 60.0), 8, Rate(2_000_000, 86400.0))
+    bare = read(ENV, {"PADDOCK_A": "x"}).manifest.access[0]
+    assert (bare.rate, bare.concurrency, bare.tokens) == (None, None, None)

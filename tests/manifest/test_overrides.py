@@ -37,7 +37,6 @@ def test_numbers_and_units_are_written_as_text() -> None:
         ("max_waiting", "0", "out_of_range"),
         ("shutdown", "5", "unit_missing"),
         ("on_exit", "leave", "bad_value"),
-        ("cors", "https://a, https://b", "not_available_yet"),
         ("tls", "x", "wrong_type"),
         ("lissten", "127.0.0.1:1", "unknown_key"),
     ],

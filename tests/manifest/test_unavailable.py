@@ -14,17 +14,11 @@ from tests.manifest.reading import MODEL, Reading, read
 COMPLETE = Path(__file__).with_name("complete_manifest.toml").read_text(encoding="utf-8")
 
 REFUSED = {
-    "server": {
-        "tls": '{ certificate = "file:a", key = "file:b" }',
-        "cors": '["https://example.org"]',
-    },
-    "access": {"rate": '"5/s"', "concurrency": "8", "tokens": '"5/day"', "full_tools": "true"},
+    "access": {"full_tools": "true"},
     "engines": {"system_rocm": '"auto"'},
     "models": {
         "on_drift": '"report"',
-        "overflow_to": '"m"',
         "voice_format": '"{voice}: {text}"',
-        "transcription": '"http://127.0.0.1:9000"',
     },
 }
 """A refused value for every row of the list."""
@@ -33,8 +27,6 @@ REFUSED = {
 def table_with(table: str, key: str, value: str) -> Reading:
     """A manifest with one key in a table of this kind."""
     line = f"{key} = {value}\n"
-    if table == "server":
-        return read(f"[server]\n{line}")
     if table == "models":
         return read(f"{MODEL}{line}")
     secret = 'key = "env:KEY"\n' if table == "access" else ""
@@ -52,7 +44,7 @@ CASES = [pytest.param(t, k, v, id=f"{t}.{k}") for t, keys in REFUSED.items() for
 @pytest.mark.parametrize(("table", "key", "value"), CASES)
 def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> None:
     problem = table_with(table, key, value).only
-    name = {"server": "server", "models": "models.m"}.get(table, f"{table}.n")
+    name = {"models": "models.m"}.get(table, f"{table}.n")
     sentence = next(row.sentence for row in UNAVAILABLE if (row.table, row.key) == (table, key))
     assert (problem.code, problem.path) == ("not_available_yet", f"{name}.{key}")
     assert problem.message == f"{name}.{key}: {sentence}"
@@ -62,7 +54,6 @@ def test_it_is_refused_with_its_sentence(table: str, key: str, value: str) -> No
 @pytest.mark.parametrize(
     ("table", "key", "value"),
     [
-        ("server", "cors", "[]"),
         ("access", "full_tools", "false"),
         ("engines", "kind", '"llama-server"'),
     ],
@@ -79,7 +70,6 @@ def test_the_defaults_are_no_way_round(key: str) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "value", "code"),
     [
-        ("access", "rate", '"5"', "bad_rate"),
         ("models", "on_drift", '"ignore"', "bad_value"),
     ],
 )
@@ -98,11 +88,7 @@ def test_every_table_of_the_list_exists() -> None:
 
 
 COMPLETE_REFUSALS = [
-    "access.laptop.rate",
-    "access.laptop.concurrency",
-    "access.laptop.tokens",
     "engines.default.system_rocm",
-    "models.smollm2.overflow_to",
     "models.smollm2.on_drift",
 ]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from framework.models.template_caps import LADDER, TOOL_FRAGMENTS, TemplateCapabilities, template_capabilities
+from framework.models.template_caps import TOOL_FRAGMENTS, template_capabilities
+from framework.values.reasoning import LADDER, TemplateCapabilities
 
 EFFORT = "{{ reasoning_effort }}"
 SWITCH = "{% if enable_thinking %}"

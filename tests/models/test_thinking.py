@@ -8,13 +8,13 @@ import pytest
 
 from framework.manifest.schema_model import Reasoning
 from framework.models.gguf_fields import GgufHeader
-from framework.models.template_caps import LADDER, ReasoningStyle, TemplateCapabilities
 from framework.models.thinking import (
     launch_arguments,
     launch_reasoning,
     numeric_effort,
     request_arguments,
 )
+from framework.values.reasoning import LADDER, ReasoningStyle, TemplateCapabilities
 
 
 def caps(style: ReasoningStyle, *levels: str, **more: bool) -> TemplateCapabilities:

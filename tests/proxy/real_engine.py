@@ -54,12 +54,13 @@ class RealEngine:
 
 
 @contextmanager
-def running_engine(binary: Path, model: Path) -> Iterator[RealEngine]:
-    """Start a server, wait for its model, stop it at the end."""
+def running_engine(binary: Path, model: Path, *flags: str) -> Iterator[RealEngine]:
+    """Start a server, with some flags more, wait for its model, stop it at the end."""
     port = unused_port()
     arguments = [
         *(str(binary), "-m", str(model), "-a", "smol", "--host", "127.0.0.1", "--port", str(port)),
         *("-c", str(CONTEXT), "-np", str(SLOTS), "-t", "1", "--no-warmup"),
+        *flags,
     ]
     environment = {**os.environ, **_wheel_environment(), "LLAMA_API_KEY": TOKEN}
     with subprocess.Popen(

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from framework.runtime.lease import FailureKind, Lease, LeaseRefused, RetryVerdict
+from framework.runtime.engine_client import EngineClient
+from framework.runtime.lease import FailureKind, Glance, Lease, LeaseRefused, RetryVerdict
 from framework.values.instance import ModelView, QueueView, State
 from framework.values.manifest import Manifest
+from framework.values.reasoning import NO_REASONING, ReasoningFacts
 
 TOKEN = "launch-key-of-the-engine"
 
@@ -31,6 +33,9 @@ class RecordingFleet:
     url: Callable[[], str]
     slot_context: int = 2048
     vision: bool = False
+    audio: bool = False
+    reasoning: ReasoningFacts = NO_REASONING
+    loaded: bool = True
     refusal: LeaseRefused | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """Leases are given while this is set."""
@@ -58,6 +63,15 @@ class RecordingFleet:
         """As the manifest says."""
         return self.manifest().resolve(name)
 
+    async def glance(self, model_id: str, path: str, *, timeout_s: float) -> Glance | None:
+        """What the engine answers, while it is said to be loaded."""
+        if not self.loaded:
+            return None
+        client, port = EngineClient(), int(self.url().rpartition(":")[2])
+        looked = await client.look(port, TOKEN, path, timeout_s)
+        await client.close()
+        return Glance(self.manifest().models[model_id], *looked)
+
     async def acquire(self, model_id: str, *, key: str | None) -> Lease:
         """A lease, or the refusal that is set."""
         self.acquired.append((model_id, key))
@@ -81,6 +95,8 @@ class RecordingFleet:
             vision=self.vision,
             revoked=asyncio.get_running_loop().create_future(),
             on_release=lambda released: None,
+            audio=self.audio,
+            reasoning=self.reasoning,
         )
         self.leases.append(lease)
         return lease

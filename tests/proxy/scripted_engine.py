@@ -49,6 +49,8 @@ class Call:
     headers: dict[str, str]
     body: dict[str, Any]
     writer: asyncio.StreamWriter
+    received: bytes = b""
+    """The body as it came."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the other side has closed the connection."""
 
@@ -162,4 +164,6 @@ async def _read_call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in head[1:] if line)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Call(head[0].split()[1], headers, json.loads(body), writer)
+    is_form = headers.get("content-type", "").startswith("multipart/")
+    parsed = {} if is_form else json.loads(body or b"{}")
+    return Call(head[0].split()[1], headers, parsed, writer, received=body)

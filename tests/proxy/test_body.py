@@ -144,3 +144,19 @@ async def test_a_client_that_leaves_while_it_sends_is_gone() -> None:
 async def test_a_client_that_stops_sending_is_gone() -> None:
     with pytest.raises(ClientGone):
         await read(part(b"{", more=True))
+
+
+async def test_a_body_that_trickles_ends_although_it_is_never_silent() -> None:
+    async def receive() -> Message:
+        await asyncio.sleep(0.01)
+        return part(b" ", more=True)
+
+    share = BodyBudget().share()
+    async with asyncio.timeout(30):
+        with pytest.raises(ClientGone):
+            await read_object(receive, JSON, limit_bytes=10**9, silence_s=0.2, share=share)
+
+
+async def test_a_body_that_comes_in_many_parts_is_read() -> None:
+    parts = [part(b'{"a": "', more=True), *(part(b"x", more=True) for _ in range(50)), part(b'"}')]
+    assert await read(*parts) == {"a": "x" * 50}

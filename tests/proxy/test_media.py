@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framework.proxy.errors import ProxyError
-from framework.proxy.media import check_media_support, prepare_messages
+from framework.proxy.media import check_media_support, media_of, prepare_messages
 from tests.proxy.world import model
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
@@ -33,6 +33,12 @@ def refusal(body: dict[str, Any]) -> str:
     with pytest.raises(ProxyError) as caught:
         prepare_messages(body)
     return caught.value.code
+
+
+def check(body: dict[str, Any], **given: Any) -> None:
+    """Whether a model without eyes and ears, unless told otherwise, may get what a body brings."""
+    defaults = {"model": model("smol"), "can_see": False, "can_hear": False, "vision_models": []}
+    check_media_support(media_of(body), **{**defaults, **given})
 
 
 def test_messages_without_media_stay_the_same_list() -> None:
@@ -161,7 +167,7 @@ def test_other_faults_of_messages_are_left_to_the_engine(messages: Any) -> None:
 )
 def test_media_for_a_model_that_cannot_take_it(body: dict[str, Any], code: str) -> None:
     with pytest.raises(ProxyError) as caught:
-        check_media_support(body, model=model("smol"), can_see=False, vision_models=["eye", "lens"])
+        check(body, vision_models=["eye", "lens"])
     assert caught.value.code == code
     assert "smol has no projector" in caught.value.message
     assert "eye, lens" in caught.value.message
@@ -170,11 +176,11 @@ def test_media_for_a_model_that_cannot_take_it(body: dict[str, Any], code: str) 
 def test_a_projector_that_did_not_start_is_not_denied() -> None:
     with_projector = model("smol", projector=Path("/p.gguf"))
     with pytest.raises(ProxyError) as caught:
-        check_media_support({"image": PNG}, model=with_projector, can_see=False, vision_models=[])
+        check({"image": PNG}, model=with_projector)
     assert "runs without a projector" in caught.value.message
 
 
 @pytest.mark.parametrize("can_see", [True, False], ids=["vision", "text"])
 def test_text_is_for_every_model(can_see: bool) -> None:
     body = {"messages": [user("a"), user([{"type": "text", "text": "b"}])], "image": None, "images": []}
-    check_media_support(body, model=model("smol"), can_see=can_see, vision_models=[])
+    check(body, can_see=can_see)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from framework.proxy.endpoints import find_endpoint
 from framework.proxy.model_list import room_of
-from framework.proxy.routes import find_endpoint
 from framework.runtime.lease import LeaseRefused
 from framework.values.manifest import AccessKey
 from framework.values.reason import Reason
@@ -118,7 +118,7 @@ async def test_the_model_list_tells_names_and_states_and_wakes_nothing(world: Wo
         "aliases": ["gpt"],
         "display_name": "Smol",
         "status": "stopped",
-        "meta": {"n_ctx": None, "slots": 4, "vision": False},
+        "meta": {"n_ctx": None, "slots": 4, "vision": False, "reasoning": None},
     }
     assert second["id"] == "other"
     assert world.fleet.acquired == []

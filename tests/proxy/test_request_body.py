@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from framework.proxy.request_body import SAMPLING_DEFAULTS, embeddings_body, generation_body
+from framework.proxy.request_body import CHAT_BODY, SAMPLING_DEFAULTS, generation_body, whole_body
 from framework.values.request import LiveSettings
 
 FIXED = {"model": "smol", "stream": True, "stream_options": {"include_usage": True}}
@@ -15,7 +15,12 @@ FIXED = {"model": "smol", "stream": True, "stream_options": {"include_usage": Tr
 def built(asked: dict[str, Any], *, slot_context: int = 2048, **live: Any) -> dict[str, Any]:
     """The body for a request under these live settings."""
     return generation_body(
-        asked, LiveSettings(**live), model_id="smol", slot_context=slot_context, max_tokens_fallback=32768
+        asked,
+        LiveSettings(**live),
+        CHAT_BODY,
+        model_id="smol",
+        slot_context=slot_context,
+        max_tokens_fallback=32768,
     )
 
 
@@ -92,8 +97,9 @@ def test_fields_we_do_not_know_pass() -> None:
 
 def test_extensions_are_never_forwarded() -> None:
     names = ("tool_loop", "image", "images", "reasoning_output", "promote_reasoning_only")
-    more = ("extract_inline_reasoning", "reasoning_effort", "enable_thinking", "preserve_thinking")
-    assert not {*names, *more} & built(dict.fromkeys((*names, *more), "x")).keys()
+    switches = ("extract_inline_reasoning", "enable_thinking", "preserve_thinking")
+    asked = {**dict.fromkeys(names, "x"), **dict.fromkeys(switches, True), "reasoning_effort": "low"}
+    assert not asked.keys() & built(asked).keys()
 
 
 def test_rules_of_the_model_come_last() -> None:
@@ -128,4 +134,4 @@ def test_the_request_is_not_changed() -> None:
 
 def test_embeddings_are_asked_for_under_the_name_of_the_instance() -> None:
     asked = {"model": "gpt", "input": "x", "dimensions": None, "image": "y"}
-    assert embeddings_body(asked, model_id="smol") == {"model": "smol", "input": "x"}
+    assert whole_body(asked, model_id="smol") == {"model": "smol", "input": "x"}

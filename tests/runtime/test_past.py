@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from framework.api.metrics import metrics_text
 from framework.api.shapes import speculation_json
 from framework.planning.speculation.decide import decide_speculation
 from framework.reconcile.compare import compare_requests
@@ -18,6 +17,7 @@ from framework.values.instance import InstanceView, State
 from framework.values.reason import Reason
 from framework.values.request import SpecPolicy
 from framework.values.speculation import NO_FACTS, SpecInputs
+from tests.api.metric_text import metrics_text
 from tests.conftest import MakeFake
 from tests.dashboard import samples
 from tests.runtime.conftest import FleetRig, changed, request_for

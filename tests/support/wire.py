@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,10 +94,12 @@ class WireServer:
 
 
 @contextmanager
-def wire_server(app: ASGIApp, limits: HttpLimits) -> Iterator[WireServer]:
-    """Serve in a thread, on the event loop that the product uses."""
+def wire_server(
+    app: ASGIApp, limits: HttpLimits, context: ssl.SSLContext | None = None
+) -> Iterator[WireServer]:
+    """Serve in a thread, on the event loop that the product uses; with a context over TLS."""
     listening = Listening.open(Listener("127.0.0.1", 0))
-    server = HttpServer(app, limits)
+    server = HttpServer(app, limits, ssl_context=context)
 
     async def serve() -> None:
         await server.serve([listening.socket])

@@ -11,7 +11,7 @@ from framework.models.companions import Companions
 from framework.models.facts import ModelFacts
 from framework.models.gguf_fields import GgufHeader
 from framework.models.origin import repositories
-from framework.models.template_caps import TemplateCapabilities
+from framework.values.reasoning import TemplateCapabilities
 
 
 def inspect_json(inspection: Inspection) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""Calls that are forwarded whole: no stream, one JSON answer (08 §7.9). Called by handlers of routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from framework.proxy.errors import ProxyError
+from framework.proxy.exchange import Exchange, stopped
+from framework.proxy.generation import BuildBody, Job, run_whole
+from framework.proxy.interrupt import Interrupted
+from framework.proxy.model_choice import ModelChoice
+from framework.proxy.request_body import whole_body
+from framework.runtime.lease import Lease
+from framework.values.request import LiveSettings
+
+OK = 200
+
+
+async def forward(exchange: Exchange, path: str, *, tells_model: bool = False) -> None:
+    """Forward a request to the instance's route `path`, under the instance's own model name."""
+    body = await exchange.read_object()
+    choice = exchange.choose_model(body.get("model"))
+
+    def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
+        return whole_body(body, model_id=lease.model)
+
+    await forward_whole(exchange, choice, path, build, tells_model=tells_model)
+
+
+async def forward_whole(
+    exchange: Exchange, choice: ModelChoice, path: str, build: BuildBody, *, tells_model: bool = False
+) -> None:
+    """Send what `build` makes, and answer under the model name that the client asked for.
+
+    `tells_model`: the answer of this route is an object, and says which model gave it.
+    """
+    job = Job(exchange.services, exchange.request, choice, path, build)
+    try:
+        raw = await exchange.run(lambda: run_whole(job))
+    except Interrupted as interrupted:
+        raise stopped(interrupted) from interrupted
+    answer = _parsed(raw)
+    if isinstance(answer, dict):
+        if isinstance(answer.get("usage"), dict):
+            exchange.request.state.usages.append(answer["usage"])
+        if tells_model or "model" in answer:
+            answer["model"] = choice.asked
+    elif tells_model:
+        raise _no_answer()
+    await exchange.answer.send_json(OK, orjson.dumps(answer))
+
+
+def _parsed(raw: bytes) -> dict[str, Any] | list[Any]:
+    try:
+        answer = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _no_answer() from error
+    if not isinstance(answer, dict | list):
+        raise _no_answer()
+    return answer
+
+
+def _no_answer() -> ProxyError:
+    return ProxyError("upstream_protocol_error", "The engine's answer is no JSON object and no list.")
