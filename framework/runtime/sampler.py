@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 # Four updates a second is what a page shows at most (01 §3); half of that keeps engines undisturbed.
 PERIOD_S = 0.5
 WORD = re.compile(r"[a-z0-9-]{1,40}")
+# No drafting is a hundred times as fast; an engine that says so has not measured yet.
+MOST_GAIN = 99.0
 NOT_ASKED = "none-requested"
 
 
@@ -134,7 +137,8 @@ def parse_slot(raw: Mapping[str, Any]) -> Slot:
 
 def slot_draft(told: Any) -> Mapping[str, Any] | None:
     """What the native engine says of a slot's drafts (13 §5); none where nothing was asked for, and of
-    engines that do not tell."""
+    engines that do not tell. `gain` is what drafting is expected to bring by the engine's last decision, as a
+    share of the speed without."""
     if not isinstance(told, Mapping):
         return None
     reason = _word(told.get("fallback_reason")) or _word(told.get("idle_reason"))
@@ -147,6 +151,7 @@ def slot_draft(told: Any) -> Mapping[str, Any] | None:
         "accepted": min(drafted, _count(told.get("accepted"))),
         "controller": _word(told.get("controller")),
         "reason": reason,
+        "gain": _share(told.get("gain")),
     }
 
 
@@ -169,6 +174,13 @@ def _sum(rates: Iterable[float | None]) -> float | None:
 def _word(value: Any) -> str | None:
     """A name of the engine's, which is nobody's free text."""
     return value if isinstance(value, str) and WORD.fullmatch(value) else None
+
+
+def _share(value: Any) -> float | None:
+    """A finite number, to two digits."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return None
+    return round(max(-1.0, min(float(value), MOST_GAIN)), 2)
 
 
 def _count(value: Any) -> int:

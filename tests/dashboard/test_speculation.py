@@ -363,3 +363,21 @@ async def test_a_new_reason_arrives_by_itself() -> None:
         system.fleet.put(replace(view, instances=(told,)))
         parts = await stream.next()
     assert any("Drafting was switched off." in part.text for part in parts)
+
+
+# Slots
+
+
+async def test_each_slot_tells_its_depth_what_it_expects_and_why_it_drafts_nothing() -> None:
+    drafting = {"depth": 3, "drafted": 40, "accepted": 30, "controller": "profit", "gain": 0.31}
+    resting = {**drafting, "depth": 0, "reason": "cycle-cost", "gain": -0.04}
+    slots = (samples.busy_slot(0, draft=drafting), samples.busy_slot(1, draft=resting), samples.slot(2))
+    view = model()
+    view = replace(view, instances=tuple(replace(one, slots=slots) for one in view.instances))
+    async with browser(make_system(view)) as client:
+        tree = await page(client, "/speculation")
+    rows = tree.one("table", aria_label="Drafts by slot").one("tbody").all("tr")
+    assert [[cell.text for cell in row.all("td")] for row in rows] == [
+        ["3 tokens", "31 %", "40 tokens", "75 %", "-"],
+        ["0 tokens", "-4 %", "40 tokens", "75 %", "cycle-cost"],
+    ]

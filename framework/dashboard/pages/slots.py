@@ -42,6 +42,8 @@ class SlotCell:
     accepted: int | None
     acceptance: float | None
     depth: int | None
+    gain: float | None
+    """What drafting is expected to bring, as a share of the speed without."""
     why_not: str
     """Why nothing is drafted, in the engine's word; empty: unknown, or it drafts."""
     stale_s: float | None
@@ -119,6 +121,7 @@ def _cell(element: str, slot: Slot, *, is_working: bool) -> SlotCell:
         accepted=accepted,
         acceptance=accepted / drafted if drafted and accepted is not None else None,
         depth=_number(slot.draft, "depth"),
+        gain=_share(slot.draft, "gain"),
         why_not=_text(slot.draft, "reason"),
         stale_s=float(slot.stale_s // STALE_STEP_S * STALE_STEP_S) if stale else None,
     )
@@ -131,6 +134,11 @@ def _step(part: int, whole: int) -> float:
 def _number(draft: Mapping[str, Any] | None, name: str) -> int | None:
     value = None if draft is None else draft.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _share(draft: Mapping[str, Any] | None, name: str) -> float | None:
+    value = None if draft is None else draft.get(name)
+    return value if isinstance(value, float) else None
 
 
 def _text(draft: Mapping[str, Any] | None, name: str) -> str:

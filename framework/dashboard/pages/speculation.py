@@ -9,6 +9,7 @@ from framework.dashboard.formats import share
 from framework.dashboard.pages.ids import element_id
 from framework.dashboard.pages.instance_facts import serving_instance
 from framework.dashboard.pages.shell import Shell
+from framework.dashboard.pages.slots import SlotCell, slot_grid
 from framework.dashboard.pages.spec_speeds import (
     SpeedSection,
     speed_section,
@@ -69,7 +70,7 @@ class Position:
 
 @dataclass(frozen=True)
 class SpecInstance:
-    """One process: facts with their names, reasons, and acceptance by position."""
+    """One process: facts with their names, reasons, acceptance by position, and its slots."""
 
     id: str
     heading: str
@@ -77,6 +78,8 @@ class SpecInstance:
     facts: tuple[tuple[str, str], ...]
     reasons: tuple[Reason, ...]
     positions: tuple[Position, ...]
+    slots: tuple[SlotCell, ...]
+    """Those that tell of their drafts."""
 
 
 @dataclass(frozen=True)
@@ -216,9 +219,10 @@ def _by_arguments(planned: Sequence[InstanceView]) -> bool:
 def _instance(instance: InstanceView, asked: ModelRequest, *, several: bool) -> SpecInstance:
     words, totals = spec_words(asked, instance), instance.speculation
     is_planned = instance.running is None
+    element = element_id("spec-i", instance.instance)
     kept = f"{count(totals.accepted)}, {percent(totals.acceptance)}" if totals.drafted else UNKNOWN
     return SpecInstance(
-        id=element_id("spec-i", instance.instance),
+        id=element,
         heading=f"Replica {instance.replica}, start {instance.generation}" if several else "",
         look=look_of(instance.state),
         facts=(
@@ -233,6 +237,7 @@ def _instance(instance: InstanceView, asked: ModelRequest, *, several: bool) -> 
         ),
         reasons=_reasons(instance),
         positions=_positions(totals),
+        slots=tuple(cell for cell in slot_grid(f"{element}-slot", instance).cells if cell.depth is not None),
     )
 
 
