@@ -42,8 +42,8 @@ class SlotCell:
     accepted: int | None
     acceptance: float | None
     depth: int | None
-    gain: float | None
-    """What drafting is expected to bring, as a share of the speed without."""
+    gain_share: float | None
+    """What drafting is expected to bring, of the speed without."""
     why_not: str
     """Why nothing is drafted, in the engine's word; empty: unknown, or it drafts."""
     stale_s: float | None
@@ -121,7 +121,7 @@ def _cell(element: str, slot: Slot, *, is_working: bool) -> SlotCell:
         accepted=accepted,
         acceptance=accepted / drafted if drafted and accepted is not None else None,
         depth=_number(slot.draft, "depth"),
-        gain=_share(slot.draft, "gain"),
+        gain_share=_share(slot.draft, "gain"),
         why_not=_text(slot.draft, "reason"),
         stale_s=float(slot.stale_s // STALE_STEP_S * STALE_STEP_S) if stale else None,
     )
