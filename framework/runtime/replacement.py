@@ -142,14 +142,18 @@ class Replacement:
                 self._stage.current, self._stage.incoming = new, None
                 # 07 §4.4: planned again, with what the old one gave back.
                 failure = await self._starting.plan(new)
-                can_roll_back = roll_back_to(self.last_good, self._request()) is not None
-                ready = await self._stage.launch(new, failure, last_try=can_roll_back)
+                ready = await self._stage.launch(new, failure, last_try=self.can_roll_back)
             if ready:
                 self._replaced(old, new, began_s, "stop_first")
             else:
-                await self._roll_back(new)
+                await self.roll_back(new)
 
-    async def _roll_back(self, failed: Instance) -> None:
+    @property
+    def can_roll_back(self) -> bool:
+        """Whether something else served before than what is wanted, and may again."""
+        return roll_back_to(self.last_good, self._request()) is not None
+
+    async def roll_back(self, failed: Instance) -> None:
         """07 §4.6: start what served before, once; the wanted request stays recorded."""
         earlier = roll_back_to(self.last_good, self._request())
         if earlier is None:

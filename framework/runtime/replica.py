@@ -226,7 +226,10 @@ class Replica:
             await self._stop(Stop("drain", "instance_replaced", cause))
         instance = self.current = self.make(self._request(), restarts=restarts)
         self._changed()
-        await self.bring_up(instance, cause)
+        # What crashed may have served with the settings before an edit that failed to start.
+        may_go_back = restarts > 0 and self._replacement.can_roll_back
+        if not await self.bring_up(instance, cause, last_try=may_go_back) and may_go_back:
+            await self._replacement.roll_back(instance)
 
     def _call_off(self, instance: Instance) -> bool:
         """A drain that is not wanted any more ends, and its instance serves on (07 §4.9)."""

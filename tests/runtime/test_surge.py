@@ -133,6 +133,19 @@ async def test_a_new_one_that_fails_leaves_the_old_one_as_it_was(
     assert [r.instance for r in rig.shop.ledger.residents()] == [old.instance]
 
 
+async def test_a_crash_after_an_edit_that_failed_brings_back_what_served(
+    rig: FleetRig, served: ModelRequest, fake_engine: MakeFake, tiny_gguf: Path
+) -> None:
+    pid = rig.instance("m").pid
+    rig.declare(request_for(fake_engine(exit_code=1, stderr=["error: what is this"]), tiny_gguf))
+    await until(rig, lambda: "replacement_failed" in rig.kinds("m"))
+    os.kill(pid or 0, signal.SIGKILL)
+    again = await until_another_serves(rig, pid)
+    assert again.request.engine.path == served.engine.path
+    assert again.last_error is not None
+    assert "rolled_back" in rig.kinds("m")
+
+
 async def test_memory_that_runs_out_beside_it_is_taken_from_it(
     rig: FleetRig, engine: FakeEngine, model: Declare
 ) -> None:
