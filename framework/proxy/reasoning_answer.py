@@ -67,6 +67,8 @@ class ReasoningView:
         self._room_bytes = limit_bytes
         self._choices: dict[int, _Choice] = {}
         self._last: dict[str, Any] = {}
+        self._settled: set[int] = set()
+        """Choices in which nothing will change: split, with content, and no tag to be looked for."""
 
     @property
     def is_cut_off(self) -> bool:
@@ -75,12 +77,22 @@ class ReasoningView:
 
     def take(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """What becomes of events that came together. Raises ProxyError when there is too much of it."""
+        if self._settled and all(map(self._is_settled, events)):
+            return events
         return [changed for event in events for changed in self._one(event)]
 
     def finish(self) -> list[StreamEvent]:
         """What is still to be said of choices that had no finish reason."""
         rest = [(i, self._end(choice, None)) for i, choice in self._choices.items() if not choice.is_finished]
         return [self._own(index, delta) for index, delta in rest if delta]
+
+    def _is_settled(self, event: StreamEvent) -> bool:
+        """Whether nothing can change in an event: most of an answer, for which this must cost little."""
+        choices = event.data.get("choices")
+        if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+            return False
+        index = choices[0].get("index")
+        return type(index) is int and index in self._settled
 
     def _one(self, event: StreamEvent) -> list[StreamEvent]:
         if event.kind != "model":
@@ -95,6 +107,8 @@ class ReasoningView:
                 tags = InlineTags() if self._form.extract else None
                 known = self._choices[index] = _Choice(tags)
             is_changed = self._piece(known, delta_of(choice)) or is_changed
+            if known.has_content and known.tags is None and self._form.output == "split":
+                self._settled.add(index)
             reason = choice.get("finish_reason")
             if isinstance(reason, str) and reason and not known.is_finished:
                 known.is_finished = True

@@ -106,6 +106,7 @@ class _Builder:
             reasoning=lease.reasoning,
         )
         self._state.token_limit = count(body, "max_output_tokens")
+        self._state.context_limit = lease.slot_context
         return body
 
 

@@ -68,6 +68,8 @@ class ResponsesState(StreamState):
 
     token_limit: int | None = None
     """What the instance was told to write at most; it says `completed` also at that limit (15 §6)."""
+    context_limit: int = 0
+    """Tokens that prompt and answer share, 0 when unknown; of that end it says the same."""
 
     def observe(self, event: StreamEvent) -> None:
         """Take an event into account."""
@@ -87,9 +89,12 @@ class ResponsesState(StreamState):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the limit of tokens ended the answer."""
+        """Whether a limit of tokens ended the answer."""
         generated = count(self.usage, "completion_tokens")
-        return self.token_limit is not None and generated is not None and generated >= self.token_limit
+        if generated is None:
+            return False
+        is_full = 0 < self.context_limit <= (count(self.usage, "total_tokens") or 0)
+        return is_full or (self.token_limit is not None and generated >= self.token_limit)
 
 
 def usage_of(counts: Mapping[str, Any]) -> dict[str, Any]:

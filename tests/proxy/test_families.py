@@ -284,6 +284,22 @@ async def test_a_call_of_a_tool_has_a_place_of_its_own(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "slot_context", "status"),
+    [(9, 2048, "completed"), (2, 2048, "incomplete"), (9, 5, "incomplete")],
+    ids=["its-own-end", "limit", "full-context"],
+)
+async def test_what_a_limit_ended_is_not_called_complete(
+    world: World, asked: int, slot_context: int, status: str
+) -> None:
+    world.fleet.slot_context = slot_context
+    world.engine.default = RESPONSES.answer
+    answer = (await world.ask("/v1/responses", RESPONSES.request(max_output_tokens=asked))).json()
+    assert answer["status"] == status
+    assert (answer["incomplete_details"] is None) == (status == "completed")
+    assert world.records[0].stop_reason == ("stop" if status == "completed" else "length")
+
+
 async def test_what_an_engine_tells_itself_stays(world: World) -> None:
     async def play(call: Call) -> None:
         await call.start_stream()
