@@ -73,6 +73,7 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.memory_accuracy --fresh 24
 	@$(BIN)/python -m bench.measure_speed
 	@$(BIN)/python -m bench.apply_latency
+	@$(BIN)/python -m bench.proxy_speed
 	@$(BIN)/python -m bench.pool_policies
 	@$(BIN)/python -m bench.pool_swaps
 	@$(BIN)/python -m bench.speculation_yield

@@ -7,6 +7,7 @@ of them.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -24,12 +25,13 @@ from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.api.shapes import event_json
-from framework.console import Console, set_up_logging
+from framework.console import Console
 from framework.dashboard.routes import dashboard_routes
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.inquiry import Inquiry, LoadText
 from framework.listener import Listening, heed_signals, hold_hang_ups, keep_closed, serve_http
+from framework.log_lines import flush, set_up_logging
 from framework.manifest.load import Loaded, check_text, load_manifest
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
@@ -117,6 +119,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
         finally:
             store.close()
             state_dir.forget(directory)
+            flush()
 
 
 class ManifestBroken(Exception):
@@ -264,6 +267,8 @@ class Manager:
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
         for task in self._tasks.values():
             task.add_done_callback(_report)
+        # To look through what stays for ever, again and again, holds up all streams for a tenth of a second.
+        gc.freeze()
         try:
             return await serve_http(
                 app,

@@ -1,56 +1,28 @@
-"""What `paddock up` shows on the terminal: a welcome, log lines, and a bar for each model that loads.
+"""What `paddock up` shows on the terminal besides log lines: a welcome, and a bar for each model that loads.
 
-Called by app. Log lines hold text from files, engines and clients: control characters are made visible.
+Called by app.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-import time
-from typing import IO, Literal, cast
+from typing import Literal
 
-from rich.console import Console as RichConsole
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
+from framework.log_lines import TERMINAL, show
 from framework.runtime.fleet import Fleet
 from framework.runtime.logs import clean_line
-from framework.standard_streams import LastingErrors
 from framework.telemetry.changes import Changes
 from framework.values.instance import InstanceView, State
 from framework.values.manifest import Listener, Manifest
 
-log = logging.getLogger(__name__)
-
-# A reader that leaves, as in `paddock up 2>&1 | head`, or a full disk below the log: serving goes on.
-TERMINAL = RichConsole(file=cast(IO[str], LastingErrors()), highlight=False)
 # Listening on all addresses is no address that a client could use.
 ANY_ADDRESS = ("0.0.0.0", "::")
 # Ten a second look smooth and cost nothing.
 REFRESH_S = 0.1
 LOADING = (State.FETCHING, State.PLANNING, State.STARTING)
-
-
-class CleanFormatter(logging.Formatter):
-    """Time in UTC, level, text; one line, whatever is in the text."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)sZ %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
-        self.converter = time.gmtime
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name of the base class
-        """The line without terminal control; a trace that follows keeps its lines."""
-        return clean_line(super().formatMessage(record))
-
-
-class TerminalHandler(logging.Handler):
-    """Log lines above the bars, through the same terminal, so that neither tears the other apart."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print one record."""
-        TERMINAL.print(Text(self.format(record)), soft_wrap=True)
 
 
 class Console:
@@ -84,7 +56,7 @@ class Console:
             "Ctrl-C ends it; `paddock status` in another terminal shows what runs.",
         )
         for line in lines:
-            TERMINAL.print(Text(line), soft_wrap=True)
+            show(line)
 
     def farewell(self, on_exit: Literal["stop", "keep"]) -> None:
         """The end has begun."""
@@ -93,7 +65,7 @@ class Console:
             if on_exit == "stop"
             else "models that serve are left to the next `paddock up`."
         )
-        TERMINAL.print(Text(f"Ending: open requests are told, then {then}"), soft_wrap=True)
+        show(f"Ending: open requests are told, then {then}")
 
     async def run(self) -> None:
         """Bars on a terminal while something loads, until cancelled."""
@@ -138,11 +110,3 @@ class Console:
         else:
             total = progress.total_bytes or None
             self._progress.update(bar, description=text, completed=progress.loaded_bytes, total=total)
-
-
-def set_up_logging(*, debug: bool) -> None:
-    """Log lines on standard error; those of libraries only when they warn."""
-    handler = TerminalHandler()
-    handler.setFormatter(CleanFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("framework").setLevel(logging.DEBUG if debug else logging.INFO)

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from framework.http_limits import limits_of_process
 from framework.http_server import HttpServer
+from framework.log_lines import flush
 from framework.manifest.addresses import is_loopback
 from framework.manifest.load import Loaded
 from framework.values.manifest import Listener
@@ -129,6 +130,7 @@ def heed_signals(
             try:
                 on_abandon()
             finally:
+                flush()
                 os._exit(INTERRUPTED)
         stop.set()
 

@@ -91,8 +91,7 @@ async def _answer_stream(exchange: Exchange, generation: Generation, choice: Mod
             raise stopped(interrupted) from interrupted
         exchange.request.error = "cancelled"
         end = (exchange.relay or first.relay).cancelled()
-    await client.write(end)
-    await client.end()
+    await client.end(end)
 
 
 async def _answer_whole(exchange: Exchange, generation: Generation, choice: ModelChoice) -> None:

@@ -13,6 +13,7 @@ from starlette.types import Message, Send
 
 from framework.proxy.errors import ClientGone, ErrorForm, ProxyError, envelope
 from framework.proxy.limits import ProxyLimits
+from framework.proxy.patience import Patience
 
 KEEP_ALIVE = b": keep-alive\n\n"
 JSON = "application/json"
@@ -32,6 +33,8 @@ class ClientAnswer:
         self._request_id = request_id
         self._limits = limits
         self._lock = asyncio.Lock()
+        self._patience = Patience()
+        self._gone = False
         self._timer: asyncio.TimerHandle | None = None
         self._comment: asyncio.Task[None] | None = None
         self._last_sent = 0.0
@@ -85,11 +88,13 @@ class ClientAnswer:
         if data:
             await self._put({"type": "http.response.body", "body": data, "more_body": True})
 
-    async def end(self) -> None:
-        """Nothing follows."""
+    async def end(self, data: bytes = b"") -> None:
+        """The last bytes of the stream, in one piece with its end. Raises ClientGone."""
         self.stop_keep_alive()
+        if not self.started:
+            await self._start(200, STREAM_HEADERS)
         self.ended = True
-        await self._put({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._put({"type": "http.response.body", "body": data, "more_body": False})
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
@@ -99,12 +104,19 @@ class ClientAnswer:
         await self._put({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def _put(self, message: Message) -> None:
+        # `async with` makes three coroutines of this, for every chunk.
+        await self._lock.acquire()
         try:
-            async with asyncio.timeout(self._limits.client_write_timeout_s), self._lock:
+            if self._gone:
+                raise ClientGone
+            with self._patience.within(self._limits.client_write_timeout_s):
                 await self._send(message)
         except OSError as error:
             # Nothing was taken in time (TimeoutError is an OSError), or the server says the client has left.
+            self._gone = True
             raise ClientGone from error
+        finally:
+            self._lock.release()
         self._last_sent = asyncio.get_running_loop().time()
 
     def _arm(self, delay_s: float) -> None:

@@ -115,8 +115,7 @@ class Exchange:
         if not self.answer.started:
             await self.answer.send_error(error)
         elif self.relay is not None and not self.answer.ended:
-            await self.answer.write(self.relay.fail(error))
-            await self.answer.end()
+            await self.answer.end(self.relay.fail(error))
 
     def count_in(self) -> None:
         """Count the request against the limits of its key. Raises ProxyError 429."""

@@ -20,6 +20,7 @@ from framework.proxy.clocks import GenerationClock
 from framework.proxy.engine_errors import engine_refusal, error_of_engine, event_status
 from framework.proxy.errors import ProxyError, refused_lease, revoked_lease
 from framework.proxy.model_choice import ModelChoice
+from framework.proxy.patience import Patience
 from framework.proxy.public_reason import public_reason
 from framework.proxy.records import ActiveRequest
 from framework.proxy.services import ProxyServices
@@ -169,26 +170,26 @@ def _lost(verdict: RetryVerdict, *, opened: bool) -> ProxyError:
 
 
 async def _stream_attempt(job: Job, lease: Lease, sink: Sink) -> None:
-    clock = _start_clock(job)
-    answer = await _post(job, lease, clock)
+    waits = _Waits(job, lease)
+    answer = await _post(job, lease, waits)
     try:
         if answer.status != OK:
-            raise await _refusal(job, lease, answer, clock)
+            raise await _refusal(job, lease, answer, waits)
         if not answer.is_event_stream:
             raise ProxyError("upstream_protocol_error", "The engine did not answer with a stream.")
-        await _pump(job, lease, answer, clock, sink)
+        await _pump(job, lease, answer, waits, sink)
     finally:
         answer.close()
 
 
-async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, clock: GenerationClock, sink: Sink) -> None:
+async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, waits: _Waits, sink: Sink) -> None:
     reader = SseReader(job.services.limits.line_limit_bytes)
     state = job.request.state
     while not state.done:
-        chunk = await _timed(job, lease, clock, answer.read)
+        chunk = await waits.limited(answer.read)
         payloads = reader.feed(chunk) if chunk else reader.finish()
         events = [event for payload in payloads if (event := job.read(payload)) is not None]
-        events, failed = _observe(job, lease, events, clock)
+        events, failed = _observe(job, lease, events, waits.clock)
         if events:
             await sink.take(events)
         if failed is not None:
@@ -229,57 +230,61 @@ def _observe(
 
 
 async def _whole_attempt(job: Job, lease: Lease) -> bytes:
-    clock = _start_clock(job)
-    answer = await _post(job, lease, clock)
+    waits = _Waits(job, lease)
+    answer = await _post(job, lease, waits)
     try:
         if answer.status != OK:
-            raise await _refusal(job, lease, answer, clock)
+            raise await _refusal(job, lease, answer, waits)
         limit = job.services.limits.answer_limit_bytes
-        whole = await _timed(job, lease, clock, lambda: answer.read_all(limit))
+        whole = await waits.limited(lambda: answer.read_all(limit))
         lease.heard += 1
         return whole
     finally:
         answer.close()
 
 
-def _start_clock(job: Job) -> GenerationClock:
-    live = job.live
-    return GenerationClock(
-        job.services.clock(), first_token_s=live.first_token_timeout_s, stall_s=live.stall_timeout_s
-    )
-
-
-async def _post(job: Job, lease: Lease, clock: GenerationClock) -> UpstreamAnswer:
+async def _post(job: Job, lease: Lease, waits: _Waits) -> UpstreamAnswer:
     body = orjson.dumps(job.build(lease, job.live))
     job.request.phase = "sent"
-    return await _timed(job, lease, clock, lambda: job.services.upstream.post(lease, job.path, body))
+    return await waits.limited(lambda: job.services.upstream.post(lease, job.path, body))
 
 
-async def _refusal(job: Job, lease: Lease, answer: UpstreamAnswer, clock: GenerationClock) -> ProxyError:
+async def _refusal(job: Job, lease: Lease, answer: UpstreamAnswer, waits: _Waits) -> ProxyError:
     limit = job.services.limits.error_limit_bytes
-    body = await _timed(job, lease, clock, lambda: answer.read_all(limit, cut=True))
+    body = await waits.limited(lambda: answer.read_all(limit, cut=True))
     return engine_refusal(answer.status, body, model=lease.request, headers=lease.headers)
 
 
-async def _timed(job: Job, lease: Lease, clock: GenerationClock, wait: Callable[[], Awaitable[T]]) -> T:
-    """One wait for the instance, within what the clock allows."""
-    now = job.services.clock
-    wait_s = clock.begin_wait(now())
-    if wait_s <= 0:
-        raise _too_slow(job, clock)
-    limit = asyncio.timeout(wait_s)
-    lease.listens = True
-    try:
-        async with limit:
-            result = await wait()
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise _too_slow(job, clock) from error
-    finally:
-        lease.listens = False
-    clock.end_wait(now())
-    return result
+class _Waits:
+    """The waits for the instance of one attempt, each within what the clock allows."""
+
+    def __init__(self, job: Job, lease: Lease) -> None:
+        live = job.live
+        self._job = job
+        self._lease = lease
+        self._now = job.services.clock
+        self._patience = Patience()
+        self.clock = GenerationClock(
+            self._now(), first_token_s=live.first_token_timeout_s, stall_s=live.stall_timeout_s
+        )
+
+    async def limited(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """One wait. Raises ProxyError when it takes too long."""
+        wait_s = self.clock.begin_wait(self._now())
+        if wait_s <= 0:
+            raise _too_slow(self._job, self.clock)
+        self._lease.listens = True
+        try:
+            with self._patience.within(wait_s):
+                result = await wait()
+        except TimeoutError as error:
+            if not self._patience.expired:
+                raise
+            raise _too_slow(self._job, self.clock) from error
+        finally:
+            self._lease.listens = False
+        self.clock.end_wait(self._now())
+        return result
 
 
 def _too_slow(job: Job, clock: GenerationClock) -> ProxyError:

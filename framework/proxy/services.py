@@ -48,4 +48,4 @@ class ProxyServices:
 
     async def close(self) -> None:
         """Give back connections; the endpoint is not used afterwards."""
-        await self.upstream.close()
+        self.upstream.close()

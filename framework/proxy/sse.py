@@ -9,6 +9,8 @@ from __future__ import annotations
 from framework.proxy.errors import ProxyError
 
 DATA = b"data:"
+START = b"data: "
+END = b"\n\n"
 MIB = 2**20
 
 
@@ -24,6 +26,13 @@ class SseReader:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Payloads of the events that this chunk completes. Raises ProxyError `upstream_protocol_error`."""
+        if chunk.endswith(END) and not self._parts and not self._lines and len(chunk) <= self._limit:
+            payloads = whole_events(chunk)
+            if payloads is not None:
+                return payloads
+        return self._feed_lines(chunk)
+
+    def _feed_lines(self, chunk: bytes) -> list[bytes]:
         if b"\n" not in chunk:
             self._keep(chunk)
             return []
@@ -73,3 +82,17 @@ class SseReader:
             "upstream_protocol_error",
             f"The engine sent a {what} of more than {self._limit / MIB:g} MiB; the stream was given up.",
         )
+
+
+def whole_events(chunk: bytes) -> list[bytes] | None:
+    """The payloads of a chunk that is nothing but events of one `data: ` line each, as engines write them.
+
+    None for any other, which has to be read line by line.
+    """
+    if b"\r" in chunk:
+        return None
+    events = chunk[: -len(END)].split(END)
+    for event in events:
+        if not event.startswith(START) or b"\n" in event:
+            return None
+    return [event[len(START) :] for event in events]

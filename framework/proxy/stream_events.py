@@ -90,12 +90,15 @@ def delta_of(choice: Mapping[str, Any]) -> dict[str, Any]:
 def is_role_only(data: Mapping[str, Any]) -> bool:
     """Whether a chunk announces a role and brings nothing else."""
     choices = choices_of(data)
-    return bool(choices) and all(_announces_only(choice) for choice in choices)
+    for choice in choices:
+        if not _announces_only(choice):
+            return False
+    return bool(choices)
 
 
 def _announces_only(choice: Mapping[str, Any]) -> bool:
-    delta = delta_of(choice)
-    if "role" not in delta or choice.get("finish_reason"):
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or "role" not in delta or choice.get("finish_reason"):
         return False
     return not any(value for name, value in delta.items() if name != "role")
 

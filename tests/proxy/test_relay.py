@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from framework.proxy.errors import ProxyError
 from framework.proxy.relay import Flavour, Relay
+from framework.proxy.sse import SseReader
 from framework.proxy.stream_events import StreamState, read_event
 from tests.proxy.scripted_engine import CHUNK, TIMINGS, USAGE, chunk, closing, finish, piece, role
 
@@ -220,3 +221,53 @@ def test_text_only_grows(texts: list[str], wants_usage: bool) -> None:
         out = events(stream.take(piece(text)))
         sent += "".join(event["choices"][0]["delta"]["content"] for event in out)
     assert sent == "".join(texts)
+
+
+def wire(payload: dict[str, Any]) -> bytes:
+    """A chunk as the engine sends it."""
+    return b"data: " + json.dumps(payload).encode() + b"\n\n"
+
+
+WIRES = [
+    *(
+        wire(one)
+        for one in (role(), piece("a"), piece("\u00e4\ud83d\ude00"), piece("b", 1), finish(), closing())
+    ),
+    *(wire(one) for one in (finish("length", 1), {**role(), "prompt_progress": PROGRESS}, {"error": None})),
+    b": ping\n\n",
+    b"data: no json\n\n",
+    b'data: {"choices":\ndata: []}\n\n',
+    b'data: {"choices":[{"index":0,"delta":{"content":"\xff"}}]}\r\n\r\n',
+]
+
+
+def passed_on(chunks: list[bytes], **wants: bool) -> bytes:
+    """What the client gets when the engine's stream arrives in these chunks."""
+    stream, reader = Stream(asked="gpt", **wants), SseReader(2**20)
+    out = b""
+    for chunk_of_wire in [*chunks, b""]:
+        payloads = reader.feed(chunk_of_wire) if chunk_of_wire else reader.finish()
+        events_of_chunk = [event for payload in payloads if (event := read_event(payload)) is not None]
+        # As the driver does: all that arrived together is counted in first.
+        for event in events_of_chunk:
+            stream.state.observe(event)
+        out += b"".join(stream.relay.take(event) for event in events_of_chunk)
+    return out + stream.relay.finish()
+
+
+@given(
+    st.lists(st.sampled_from(WIRES), max_size=8),
+    st.lists(st.integers(0, 10_000), max_size=8),
+    st.booleans(),
+    st.booleans(),
+)
+def test_how_a_stream_is_cut_changes_nothing(
+    parts: list[bytes], at: list[int], wants_usage: bool, wants_progress: bool
+) -> None:
+    stream = b"".join(parts)
+    cuts = sorted(number % (len(stream) + 1) for number in at)
+    chunks = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True) if a < b]
+    wants = {"wants_usage": wants_usage, "wants_progress": wants_progress}
+    byte_by_byte = [stream[at : at + 1] for at in range(len(stream))]
+    assert passed_on(chunks, **wants) == passed_on(byte_by_byte, **wants)
+    assert passed_on(parts, **wants) == passed_on(byte_by_byte, **wants)

@@ -46,6 +46,15 @@ def test_cutting_a_stream_anywhere_changes_nothing(texts: list[str], data: st.Da
     assert read(*chunks) == read(stream)
 
 
+PARTS = [b"data: a", b"data:", b"data: ", b"x", b": ping", b"event: y", b"\n", b"\n\n", b"\r\n", b"\r"]
+
+
+@given(st.lists(st.lists(st.sampled_from(PARTS), max_size=5).map(b"".join), max_size=5))
+def test_whole_events_are_what_their_lines_are(chunks: list[bytes]) -> None:
+    bytes_of_stream = [bytes([number]) for number in b"".join(chunks)]
+    assert read(*chunks) == read(*bytes_of_stream)
+
+
 @given(st.lists(st.binary(max_size=40), max_size=10))
 def test_any_bytes_are_read_or_refused(chunks: list[bytes]) -> None:
     try:
