@@ -13,6 +13,7 @@ from framework.values.instance import InstanceView, ModelView, State
 from framework.values.request import Effect, ModelRequest, needs_another_start
 
 # A process exists or is about to: changing such an instance means replacing it.
+LEAVING = frozenset({State.DRAINING, State.STOPPING})
 ALIVE = frozenset(
     {State.PENDING, State.FETCHING, State.PLANNING, State.STARTING, State.READY, State.DRAINING}
     | {State.STOPPING, State.BACKOFF}
@@ -79,9 +80,15 @@ def _running(view: ModelView, request: ModelRequest) -> InstanceView | None:
     """What a change is compared with: of several replicas one that has not got it yet."""
     if view.going:
         return None
-    alive = [instance for instance in view.instances if instance.state in ALIVE]
+    alive = [i for i in view.instances if i.state in ALIVE and not _was_replaced(i, view)]
     behind = (instance for instance in alive if needs_another_start(instance.request, request))
     return next(behind, alive[0] if alive else None)
+
+
+def _was_replaced(instance: InstanceView, view: ModelView) -> bool:
+    """Whether it only finishes what it answers, since another one has its place."""
+    newest = max(other.generation for other in view.instances if other.replica == instance.replica)
+    return instance.state in LEAVING and instance.generation < newest
 
 
 def _may_start(view: ModelView, request: ModelRequest) -> bool:

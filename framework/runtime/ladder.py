@@ -37,6 +37,12 @@ KEY_BYTES = 32
 TIMEOUTS_PER_LAUNCH = 3
 
 
+# What a launch comes to is the same behind these rungs.
+ALIKE = frozenset({"P", "U"})
+# A server that has no room for what is on its way to it hangs up.
+OF_DEVICE_MEMORY = frozenset({"out_of_memory", "killed_by_os", "rpc_lost"})
+
+
 @dataclass(frozen=True)
 class Climb:
     """What came of a launch; `running` and `plan` are set exactly when the result is `ready`."""
@@ -84,9 +90,12 @@ class Ladder:
         on_survivors: Callable[[tuple[int, ...]], None],
         tries: Tries | None = None,
         rung: str = "S",
+        as_planned: bool = False,
     ) -> None:
         """`on_survivors` is given the processes that outlived the end of an attempt. `rung` is what made an
-        earlier plan of this launch into this one, and `tries` what that took."""
+        earlier plan of this launch into this one, and `tries` what that took. `as_planned`: where
+        memory is short no rung may change what the launch comes to."""
+        self._as_planned = as_planned
         self._first = Trial(plan, rung)
         self._site = site
         self._log_stem = log_stem
@@ -123,6 +132,10 @@ class Ladder:
             following = next_trial(trial, end)
             if following is None:
                 return self._unready("failed", classify(end))
+            if self._as_planned and following.rung not in ALIKE:
+                failure = classify(end)
+                if failure.reason.code in OF_DEVICE_MEMORY:
+                    return self._unready("failed", failure)
             trial = following
 
     async def _attempt(self, trial: Trial) -> Climb | StartEnd:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from framework.runtime.ending import Ending, Stop
 from framework.runtime.instance import Instance
@@ -34,25 +35,36 @@ class Outgoing:
         """Let it finish what it answers, within its drain limit, then end it. Its slots are the business of
         its successor."""
         instance.move(State.DRAINING, cause)
-        stop = Stop("drain", "instance_replaced", cause, keeps_slots=False)
-        task = asyncio.create_task(self._ending.retire(instance, stop), name=f"end of {instance.name}")
-        self._leaving[instance] = task
-        task.add_done_callback(lambda _: self._gone(instance, task))
+        self._retire(instance, Stop("drain", "instance_replaced", cause, keeps_slots=False))
 
     def hurry(self, stop: Stop) -> None:
         """Everything is to end: what a `stop` that does not wait means for those that leave anyway."""
         if stop.mode == "drain":
             return
-        for instance in self._leaving:
-            instance.revoke(stop.code)
-            if stop.mode == "kill" and instance.running is not None:
-                instance.running.child.signal_kill()
+        for instance in self.instances:
+            self._retire(instance, replace(stop, keeps_slots=False, leaves=False))
+
+    def _retire(self, instance: Instance, stop: Stop) -> None:
+        """In place of whatever ends it already."""
+        earlier = self._leaving.get(instance)
+
+        async def retire() -> None:
+            if earlier is not None:
+                earlier.cancel()
+                await asyncio.wait({earlier})
+            if instance.state is not State.STOPPED:
+                await self._ending.retire(instance, stop)
+
+        task = asyncio.create_task(retire(), name=f"end of {instance.name}")
+        self._leaving[instance] = task
+        task.add_done_callback(lambda _: self._gone(instance, task))
 
     def _gone(self, instance: Instance, task: asyncio.Task[None]) -> None:
-        del self._leaving[instance]
         if not task.cancelled() and (fault := task.exception()) is not None:
             log.error("%s: its end failed", instance.name, exc_info=fault)
-        self._changed()
+        if self._leaving.get(instance) is task:
+            del self._leaving[instance]
+            self._changed()
 
     async def settled(self) -> None:
         """Wait until all of them have gone."""

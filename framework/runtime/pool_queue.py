@@ -94,7 +94,8 @@ class PoolQueue:
                 beside = await asyncio.to_thread(
                     self.planner.place, prepared, devices, residents, freedom="whole", ceilings={}
                 )
-                if self._seekers or not _starts_alike(beside, plan):
+                # Where nobody knows whether it fits, the plan is the same however full a device is.
+                if self._is_waited_for or beside.fit.fits is not True or not _starts_alike(beside, plan):
                     return False
                 if self._ledger.version == version:
                     return True
@@ -298,6 +299,13 @@ class PoolQueue:
             return not self._ledger.holds(pair[1].instance), place[pair[0]]
 
         yield from (seeker for _, seeker in sorted(asked, key=rank))
+
+    @property
+    def _is_waited_for(self) -> bool:
+        """Whether somebody waits who may get something of it soon."""
+        return any(
+            seeker.standing is not None and not seeker.standing.is_refused for seeker in self.waiting()
+        )
 
     @property
     def _is_asked_for(self) -> bool:

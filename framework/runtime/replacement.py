@@ -83,6 +83,7 @@ class Replacement:
                 await self._surge(old, new, cause, began_s)
                 return
             except AnotherPlanNeeded as needed:
+                self._voice.failed(needed.failure, None, refused=False)
                 new = await self._plan(old, cause, needed.withheld)
         if new is not None:
             await self._stop_first(old, new, cause, began_s)
@@ -96,11 +97,15 @@ class Replacement:
             failure = await self._starting.get_ready(new, cause, frozenset({old.name}))
             if failure is None:
                 return new
-        # 07 §4.2: a refusal costs the serving instance nothing.
+        self._refused(old, failure)
+        return None
+
+    def _refused(self, old: Instance, failure: Failure) -> bool:
+        """07 §4.2: a refusal costs the serving instance nothing."""
         self._stage.incoming = None
         old.last_error = still_serving(failure.reason)
         self._voice.replacement_failed(failure.reason)
-        return None
+        return False
 
     async def _fits_beside(self, new: Instance) -> bool:
         with self._given_up(new):
@@ -129,14 +134,20 @@ class Replacement:
         self._changed()
 
     async def _save_slots(self, old: Instance) -> None:
-        """For the new one, just before it takes over: requests of the old one are held up by one slot at
-        most (07 §11.10)."""
-        patience = Patience(lambda: bool(old.leases))
+        """For the new one, just before it takes over. Not while it answers: an engine saves the slot of an
+        answer once that has ended, however late that is (07 §11.10)."""
+        patience = Patience(lambda: bool(old.leases), has_saved=True)
         await slot_saving.save(self._shop.site(old), old, self._voice, patience)
 
     async def _stop_first(self, old: Instance, new: Instance, cause: str, began_s: float) -> None:
         """Stop the old one, start the new one, or go back; one at a time in a pool (07 §4.4, §4.8)."""
-        async with self._shop.swaps[new.request.pool.name]:
+        turn = self._shop.swaps[new.request.pool.name]
+        if has_waited := turn.locked():
+            # Nothing is kept from others, whoever's turn it is among them, while it waits.
+            self._shop.ledger.release(new, had_process=False)
+        async with turn:
+            if has_waited and not await self._is_planned_again(old, new):
+                return
             with self._given_up(new):
                 await self._ending.retire(old, Stop("drain", "instance_replaced", cause), successor=new)
                 self._stage.current, self._stage.incoming = new, None
@@ -147,6 +158,11 @@ class Replacement:
                 self._replaced(old, new, began_s, "stop_first")
             else:
                 await self.roll_back(new)
+
+    async def _is_planned_again(self, old: Instance, new: Instance) -> bool:
+        with self._given_up(new):
+            failure = await self._starting.plan(new, frozenset({old.name}))
+        return failure is None or self._refused(old, failure)
 
     @property
     def can_roll_back(self) -> bool:

@@ -153,8 +153,9 @@ class Replica:
 
     async def settled(self) -> None:
         """Wait until no operation runs and nothing is left that was replaced."""
-        await self._operations.settled()
-        await self.outgoing.settled()
+        while not self.is_settled:
+            await self._operations.settled()
+            await self.outgoing.settled()
 
     @property
     def coming(self) -> bool:
@@ -188,6 +189,11 @@ class Replica:
     def busy(self) -> bool:
         """Whether an operation runs."""
         return self._operations.busy
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing serves or is on its way to."""
+        return not self.busy and (self.current is None or self.current.state in (State.STOPPED, State.FAILED))
 
     @property
     def is_settled(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from framework.runtime import launch, slot_restoring
 from framework.runtime.fetching import hub_sources
 from framework.runtime.instance import Instance
-from framework.runtime.ladder import Climb, Ladder, Tries
+from framework.runtime.ladder import OF_DEVICE_MEMORY, Climb, Ladder, Tries
 from framework.runtime.launch import Running, Site
 from framework.runtime.private import make_private
 from framework.runtime.seeker import Seeker, Unwanted
@@ -42,8 +42,9 @@ INTERNAL_ERROR = Reason(
 class AnotherPlanNeeded(Exception):
     """A launch failed that might succeed with another plan, which goes without what is `withheld`."""
 
-    def __init__(self, withheld: Withheld) -> None:
-        super().__init__("another plan is needed")
+    def __init__(self, failure: Failure, withheld: Withheld) -> None:
+        super().__init__(failure.reason.message)
+        self.failure = failure
         self.withheld = withheld
 
 
@@ -122,13 +123,15 @@ class Starting:
         tries, rung, smaller, whole = Tries(), "S", 0, True
         while True:
             async with self._shop.starts.slot():
-                climb = await self.climb(instance, tries, rung)
+                climb = await self.climb(instance, tries, rung, as_planned=as_planned)
             plan, failure = instance.plan, climb.result.failure
             if plan is None or failure is None:
                 return climb
+            if as_planned and _may_do_otherwise(climb, failure):
+                is_undivided = climb.result.outcome == "replan"
+                withheld = _undivided(instance, failure) if is_undivided else instance.withheld
+                raise AnotherPlanNeeded(failure, withheld)
             if climb.result.outcome == "replan":
-                if as_planned:
-                    raise AnotherPlanNeeded(_undivided(instance, failure))
                 if not whole:
                     return _given_up(climb, failure)
                 rung, whole = "R1", False
@@ -138,8 +141,6 @@ class Starting:
                 continue
             smaller += 1
             most = smaller_needs(plan, failure, again=smaller > 1) if smaller < PLANS_PER_START else {}
-            if most and as_planned:
-                raise AnotherPlanNeeded(instance.withheld)
             if not most or not await self._plan_smaller(instance, failure, most):
                 return climb
 
@@ -215,12 +216,12 @@ class Starting:
             return Failure(INTERNAL_ERROR)
         return None
 
-    async def climb(self, instance: Instance, tries: Tries, rung: str) -> Climb:
+    async def climb(self, instance: Instance, tries: Tries, rung: str, *, as_planned: bool = False) -> Climb:
         """All attempts with one plan. A cancelled climb leaves a stopped instance and no process."""
         instance.move(State.STARTING, "planned")
         self._changed()
         try:
-            return await self._climb(instance, tries, rung)
+            return await self._climb(instance, tries, rung, as_planned=as_planned)
         except asyncio.CancelledError:
             await finish(self._site(instance).clean())
             ended_early(instance)
@@ -229,7 +230,7 @@ class Starting:
             log.exception("%s: the start failed", instance.name)
             return Climb(LaunchResult("failed", failure=Failure(INTERNAL_ERROR)), None)
 
-    async def _climb(self, instance: Instance, tries: Tries, rung: str) -> Climb:
+    async def _climb(self, instance: Instance, tries: Tries, rung: str, *, as_planned: bool) -> Climb:
         if instance.plan is None:
             raise RuntimeError(f"{instance.name} has no plan")
         site = self._site(instance)
@@ -256,6 +257,7 @@ class Starting:
             on_survivors=lambda pids: self._outlived(instance, pids),
             tries=tries,
             rung=rung,
+            as_planned=as_planned,
         )
         climb = await ladder.climb()
         if climb.running is not None and climb.plan is not None:
@@ -284,6 +286,11 @@ class Starting:
     def _outlived(self, instance: Instance, pids: tuple[int, ...]) -> None:
         self._shop.ledger.outlived(instance, pids)
         self._voice.unkillable(instance.name, pids)
+
+
+def _may_do_otherwise(climb: Climb, failure: Failure) -> bool:
+    """Whether a launch that failed beside another instance may succeed in its place."""
+    return failure.reason.code in OF_DEVICE_MEMORY or climb.result.outcome == "replan"
 
 
 def _undivided(instance: Instance, failure: Failure) -> Withheld:

@@ -121,23 +121,22 @@ class Supervisor:
         self.demotion.forget()
         for replica in self.replicas:
             replica.forget()
-        if all(_is_gone(replica) for replica in self.replicas):
+        if all(r.is_down for r in self.replicas) or not self._roll(cause, unconditional=True):
             self.start(cause)
-        else:
-            self._roll(cause, unconditional=True)
 
-    def _roll(self, cause: str, *, unconditional: bool = False) -> None:
-        """Replace what is up or coming, replicas one after the other (07 §1.1)."""
+    def _roll(self, cause: str, *, unconditional: bool = False) -> bool:
+        """Replace what is up or coming, replicas one after the other (07 §1.1); whether there was any."""
         if self._rolling is not None:
             self._rolling.cancel()
             self._rolling = None
         wanted = self.replicas[: self.request.live.replicas]
         up = [r for r in wanted if r.current is not None and r.current.state is not State.STOPPED]
         if not up:
-            return
+            return False
         up[0].replace(cause, unconditional=unconditional)
         if len(up) > 1:
             self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], cause, unconditional))
+        return True
 
     async def _roll_rest(self, first: Replica, rest: list[Replica], cause: str, unconditional: bool) -> None:
         """The others follow only as long as the ones before them came up: a bad change costs one replica."""
@@ -374,7 +373,7 @@ class Supervisor:
         instances = tuple(
             as_asked(view, self.request) for replica in self.replicas for view in replica.views()
         )
-        states = {instance.state for instance in instances} or {State.STOPPED}
+        states = {instance.state for instance in self._current()} or {State.STOPPED}
         return ModelView(
             request=self.request,
             state=next(state for state in PUBLIC_ORDER if state in states),
@@ -395,5 +394,4 @@ class Supervisor:
 
 
 def _is_gone(replica: Replica) -> bool:
-    instance = replica.current
-    return replica.is_settled and (instance is None or instance.state in (State.STOPPED, State.FAILED))
+    return replica.is_down and replica.is_settled

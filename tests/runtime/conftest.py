@@ -22,10 +22,12 @@ from framework.values.engine import EngineRef
 from framework.values.event import Event
 from framework.values.instance import InstanceView, State
 from framework.values.manifest import Manifest, ServerSettings
-from framework.values.request import LiveSettings, ModelRequest, ModelSource
+from framework.values.request import LiveSettings, ModelRequest, ModelSource, PoolLimits
 from tests.support.fakes import FakeEngine
 
 WAIT_S = 60.0
+# The tiny model takes 5 GiB of host memory: there is no room for a second instance beside the first.
+ALONE = PoolLimits("alone", ("cpu",), budget_bytes=8 * 2**30)
 
 
 class FleetRig:

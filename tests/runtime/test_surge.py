@@ -104,7 +104,24 @@ async def test_where_there_is_no_room_beside_it_the_old_one_ends_first(rig: Flee
 
 
 async def test_what_somebody_waits_for_is_not_taken_for_it(rig: FleetRig, model: Declare) -> None:
-    """There is room for it beside the old one, but a model that waits for more than that comes first."""
+    """There is room for it beside the old one, but a model whose turn is next needs more than that."""
+    served, large = model("a"), model("large", n_ctx=3 * TOKENS)
+    rig.declare(served, large)
+    answer = await rig.fleet.acquire("a")
+    pid = rig.instance("a").pid
+    request = asyncio.ensure_future(rig.fleet.acquire("large"))
+    await until(rig, lambda: bool(rig.shop.admission.waiting("gpu")))
+    rig.declare(model("a", n_ctx=TOKENS + 256), large)
+    await until(rig, lambda: rig.instance("a").state is State.DRAINING)
+    assert len(instances(rig, "a")) == 2
+    answer.release()
+    await until_another_serves(rig, pid, "a")
+    assert rig.event("replaced").data["strategy"] == "stop_first"
+    request.cancel()
+
+
+async def test_who_was_refused_keeps_nobody_from_it(rig: FleetRig, model: Declare) -> None:
+    """A model that finds no room for as long as others stay goes on looking, all night perhaps."""
     pinned, large = model("p", load="at-start", pin=True), model("large", n_ctx=3 * TOKENS, load="at-start")
     rig.declare(pinned)
     pid = (await rig.until("p", State.READY)).pid
@@ -112,7 +129,7 @@ async def test_what_somebody_waits_for_is_not_taken_for_it(rig: FleetRig, model:
     await until(rig, lambda: bool(rig.shop.admission.waiting("gpu")))
     rig.declare(model("p", load="at-start", pin=True, n_ctx=TOKENS + 256), large)
     await until_another_serves(rig, pid, "p")
-    assert rig.event("replaced").data["strategy"] == "stop_first"
+    assert rig.event("replaced").data["strategy"] == "surge"
 
 
 async def test_a_new_one_that_fails_leaves_the_old_one_as_it_was(
@@ -158,6 +175,35 @@ async def test_memory_that_runs_out_beside_it_is_taken_from_it(
     assert rig.event("replaced").data["strategy"] == "stop_first"
     assert len(engine.starts()) == 3
     assert len(rig.shop.ledger.residents()) == 1
+
+
+async def test_a_client_that_hangs_does_not_hold_up_a_stop(rig: FleetRig, served: ModelRequest) -> None:
+    old_pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    await until_another_serves(rig, old_pid)
+    rig.fleet.unload("m", "now", by="test")
+    await until(rig, lambda: len(instances(rig)) == 1 and instances(rig)[0].state is State.STOPPED)
+    assert alive([old_pid or 0]) == []
+    answer.release()
+
+
+async def test_a_reload_starts_what_is_stopped_while_an_old_one_finishes(
+    rig: FleetRig, served: ModelRequest
+) -> None:
+    old_pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    second = await until_another_serves(rig, old_pid)
+    rig.fleet.unload("m", by="test")
+    await until(rig, lambda: instances(rig)[0].state is State.STOPPED)
+    view = rig.fleet.view("m")
+    assert view is not None
+    assert view.state is State.STOPPED
+    rig.fleet.reload("m", by="test")
+    await until_another_serves(rig, second.pid)
+    assert not answer.revoked.done()
+    answer.release()
 
 
 @pytest.mark.parametrize("mode", ["now", "kill"])
