@@ -1,0 +1,218 @@
+"""One kind of trouble each, under load. What is not named here as an exception must go on meanwhile."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+from tests.support.chaos.editors import WAYS, broken, renamed
+from tests.support.chaos.models import CHANGED, WORDS, Manifest
+from tests.support.chaos.processes import engines_of, send
+from tests.support.chaos.small_disk import SmallDisk
+from tests.support.chaos.thief import Thief
+from tests.support.chaos.wall_clock import WallClock
+from tests.support.chaos.world import RECOVERS_S, World
+from tests.support.waiting import wait_until
+
+DAY_S = 86400
+SHORT_STOP_S = 1.5
+NEW_ONES = 24
+# From a client to the socket of a process that does not run.
+REACHES_S = 0.3
+# One edit in so many asks for another process.
+RESTARTS_EVERY = 16
+
+
+def victim(world: World, dice: random.Random) -> int:
+    """The process id of an engine that serves."""
+    serving = world.paddock.wait(world.ready, RECOVERS_S, "an instance that serves")
+    chosen: int = dice.choice(sorted(serving))
+    return chosen
+
+
+def kill_child(world: World, dice: random.Random) -> str:
+    """SIGKILL for an engine."""
+    pid = victim(world, dice)
+    send(pid, signal.SIGKILL)
+    return f"process {pid}"
+
+
+def kill_all_children(world: World, dice: random.Random) -> str:
+    """SIGKILL for all engines at once."""
+    pids = list(engines_of(world.state_id))
+    dice.shuffle(pids)
+    for pid in pids:
+        send(pid, signal.SIGKILL)
+    return f"{len(pids)} processes"
+
+
+def pause_child(world: World, dice: random.Random) -> str:
+    """SIGSTOP for a moment: nothing is lost, nothing is started again."""
+    pid = victim(world, dice)
+    send(pid, signal.SIGSTOP)
+    time.sleep(SHORT_STOP_S)
+    send(pid, signal.SIGCONT)
+    world.wait_answers()
+    assert pid in world.engines(), "a process that was stopped for a moment was ended"
+    return f"process {pid}, for {SHORT_STOP_S:g} s"
+
+
+def stop_child(world: World, dice: random.Random) -> str:
+    """SIGSTOP for good: the process is ended and started again."""
+    pid = victim(world, dice)
+    send(pid, signal.SIGSTOP)
+    wait_until(lambda: pid not in world.engines(), RECOVERS_S, "the stopped process to be ended")
+    return f"process {pid}"
+
+
+def steal_port(world: World, dice: random.Random) -> str:
+    """An engine dies and somebody else has its port before `up` can have seen that."""
+    pid = victim(world, dice)
+    port = world.port_of(pid)
+    send(world.paddock.pid, signal.SIGSTOP)
+    try:
+        send(pid, signal.SIGKILL)
+        thief = Thief(port)
+        # They are at the door when it wakes up.
+        asked = world.clients.ask_at_once(NEW_ONES)
+        time.sleep(REACHES_S)
+    finally:
+        send(world.paddock.pid, signal.SIGCONT)
+    with thief:
+        asked()
+        world.wait_answers()
+    return f"port {port} of process {pid}, {thief.questions} questions went there"
+
+
+def leave_early(times: int) -> Callable[[World, random.Random], str]:
+    """Clients that go away in the middle."""
+
+    def leave(world: World, dice: random.Random) -> str:
+        world.clients.leave_early(times, dice.randrange(2**32))
+        return f"{times} clients"
+
+    return leave
+
+
+def jump_clock(clock: WallClock) -> Callable[[World, random.Random], str]:
+    """The wall clock of `up` goes forward, then back beyond where it was, then is right again."""
+
+    def jump(world: World, dice: random.Random) -> str:
+        steps = [dice.randint(1, 400) * DAY_S // 2, -dice.randint(1, 400) * DAY_S // 2, 0]
+        before = set(world.engines())
+        for step in steps:
+            clock.set_ahead(step)
+            world.wait_answers()
+        assert set(world.engines()) == before, "processes changed because the clock did"
+        return ", ".join(f"{step / DAY_S:+.1f} days" for step in steps)
+
+    return jump
+
+
+def fill_disk(disk: SmallDisk) -> Callable[[World, random.Random], str]:
+    """No byte is left for state; an engine dies meanwhile. The others serve, and it comes back with the room."""
+
+    def fill(world: World, dice: random.Random) -> str:
+        taken = disk.fill()
+        try:
+            pid = dice.choice([p for p, name in world.ready().items() if name.startswith(WORDS[0])])
+            world.wait_answers()
+            send(pid, signal.SIGKILL)
+            before = {word: world.clients.tally.whole[word] for word in WORDS}
+            wait_until(
+                lambda: all(world.clients.tally.whole[word] > before[word] for word in WORDS),
+                RECOVERS_S,
+                "answers of all models, of which one has a replica left",
+            )
+            disk.fill()
+        finally:
+            disk.free()
+        return f"{taken / 2**20:.1f} MiB taken, process {pid} killed"
+
+    return fill
+
+
+def rewrite_manifest(times: int) -> Callable[[World, random.Random], str]:
+    """Valid and broken texts in every way that files are written; what is not changed keeps its processes."""
+
+    def rewrite(world: World, dice: random.Random) -> str:
+        world.wait_serving()
+        kept = {pid for pid, name in world.ready().items() if not name.startswith(CHANGED)}
+        n_broken = 0
+        for number in range(times):
+            way = WAYS[list(WAYS)[number % len(WAYS)]]
+            text = _edited(world, dice, number).text
+            if dice.random() < 0.5:
+                text, n_broken = broken(text, dice), n_broken + 1
+            way(world.path, text, dice)
+            time.sleep(dice.uniform(0.0, 0.25))
+        final = world.next_manifest(note="the last edit", aliases=(f"last-{dice.randrange(2**32)}",))
+        renamed(world.path, final.text, dice)
+        _wait_applied(world, final)
+        world.wait_serving()
+        assert kept <= set(world.engines()), "an edit of one model cost another its process"
+        return f"{times} times, {n_broken} broken"
+
+    return rewrite
+
+
+def _edited(world: World, dice: random.Random, number: int) -> Manifest:
+    changes: dict[str, object] = {"note": f"edit {number}"}
+    if number % RESTARTS_EVERY == RESTARTS_EVERY - 1:
+        changes["slots"] = 3 - world.manifest.slots
+    elif dice.random() < 0.5:
+        changes["aliases"] = (f"other-{number}",)
+    return world.next_manifest(**changes)
+
+
+def _wait_applied(world: World, manifest: Manifest) -> None:
+    def applied() -> bool:
+        status = world.paddock.status()
+        changed = next(model for model in status["models"] if model["name"] == CHANGED)
+        return status["manifest"]["error"] is None and changed["aliases"] == list(manifest.aliases)
+
+    world.paddock.wait(applied, RECOVERS_S, "the last edit to be applied")
+
+
+def kill_up(world: World, dice: random.Random) -> str:
+    """SIGKILL for `up`; sometimes an engine that it would have kept dies meanwhile. Then the next one."""
+    before = set(world.engines())
+    world.kill_up()
+    lost: set[int] = set()
+    if world.manifest.on_exit == "stop":
+        wait_until(lambda: not world.engines(), RECOVERS_S, "the engines to die with their manager")
+    elif dice.random() < 0.5:
+        lost = {dice.choice(sorted(world.engines()))}
+        send(next(iter(lost)), signal.SIGKILL)
+    world.start_up()
+    world.wait_serving()
+    after = set(world.engines())
+    if world.manifest.on_exit == "keep":
+        assert before - lost <= after, f"{before - lost - after} were to be kept"
+    return f"{len(before)} engines, {len(after & before)} kept, {len(lost)} killed meanwhile"
+
+
+def end_up(world: World, dice: random.Random) -> str:
+    """Ctrl-C for `up`, then the next one."""
+    before = set(world.engines())
+    world.end_up()
+    between = set(world.engines())
+    assert between == (before if world.manifest.on_exit == "keep" else set())
+    world.start_up()
+    world.wait_serving()
+    return f"{len(between)} of {len(before)} engines went on"
+
+
+Fault = Callable[[World, random.Random], str]
+# Those that need nothing but a world.
+PLAIN: Mapping[str, Fault] = {
+    "kill a child": kill_child,
+    "kill all children": kill_all_children,
+    "pause a child": pause_child,
+    "stop a child": stop_child,
+    "steal a port": steal_port,
+    "kill up": kill_up,
+    "end up": end_up,
+}
