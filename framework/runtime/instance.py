@@ -257,6 +257,7 @@ class Instance:
             on_release=self._released,
             audio=self.result.audio if self.result else False,
             reasoning=self.plan.reasoning if self.plan else NO_REASONING,
+            is_over=running.child.is_over,
         )
         self.leases.add(lease)
         self.meter.opened(lease, time.monotonic())

@@ -115,6 +115,9 @@ class Kept(EngineProcess):
             task.cancel()
         await asyncio.wait({self._tail, self._watcher}, timeout=READER_WAIT_S)
 
+    def _is_over_uncollected(self) -> bool:
+        return is_same(self.pid, self._identity) in ("gone", "other")
+
     def _signal_group(self, number: signal.Signals | None) -> bool:
         # Once it and its group have gone, nothing keeps their number from somebody else's process.
         return is_same(self.pid, self._identity) != "other" and super()._signal_group(number)

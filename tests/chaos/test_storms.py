@@ -1,4 +1,4 @@
-"""Sixteen clients and everything that can go wrong around them (07): nothing is lost, doubled or left behind."""
+"""Sixteen clients and all that can go wrong around them (07): nothing is lost, doubled or left behind."""
 
 from __future__ import annotations
 

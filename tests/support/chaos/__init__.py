@@ -1,1 +1,1 @@
-"""Trouble for a whole `paddock up` under load, and a count of what clients saw. For tests/chaos and bench.chaos."""
+"""Trouble for a whole `paddock up` under load, and what clients see of it: tests/chaos and bench.chaos."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tests.support.chaos.faults import Fault
@@ -14,8 +15,8 @@ from tests.support.chaos.processes import Held
 from tests.support.chaos.world import World
 
 MIB = 2**20
-# What a process that has answered thousands of requests may hold more than one that has answered a few: pools of
-# the allocator, events in memory (bounded), code that is read in when it is first needed.
+# What a process that has answered thousands of requests may hold more than one that has answered a few: pools
+# of the allocator, events in memory (bounded), code that is read in when it is first needed.
 GROWTH_BYTES = 48 * MIB
 
 
@@ -78,6 +79,8 @@ class Campaign:
         self.world = world
         self.dice = random.Random(seed)
         self._say = say
+        self.recovered_s: dict[str, list[float]] = {}
+        """What each fault took until every model answered again, in seconds."""
         self._leaks: list[str] = []
         self._before = self.calm()
         world.clients.start()
@@ -85,9 +88,16 @@ class Campaign:
     def run(self, name: str, fault: Fault) -> None:
         """One fault, and what it takes until every model answers again."""
         began = time.monotonic()
-        told = fault(self.world, self.dice)
+        told = fault(self.world, random.Random(self.dice.random()))
         self.world.wait_answers()
-        self._say(f"{name}: {told}; all models answer after {time.monotonic() - began:.1f} s")
+        seconds = time.monotonic() - began
+        self.recovered_s.setdefault(name, []).append(seconds)
+        self._say(f"{name}: {told}; all models answer after {seconds:.1f} s")
+
+    def run_both(self, faults: Sequence[tuple[str, Fault]]) -> None:
+        """Several at once."""
+        with ThreadPoolExecutor(len(faults)) as pool:
+            list(pool.map(lambda pair: self.run(*pair), faults))
 
     def calm(self) -> Held:
         """What `up` holds when nobody asks and everything is ready."""

@@ -25,7 +25,7 @@ CHAT = "/v1/chat/completions"
 # Far more than a busy machine takes: what has not come by then never will.
 PATIENCE_S = 300.0
 AFTER_ERROR_S = 0.2
-# The number of a request travels as `top_k`, which means nothing at temperature 0 and stands in the engine's log.
+# The number of a request travels as `top_k`: that means nothing at temperature 0, and the engine prints it.
 FIRST_NUMBER = 1_000_000
 # Closing such a socket sends a reset in place of an end.
 RESET = struct.pack("ii", 1, 0)
@@ -61,7 +61,9 @@ class Tally:
 class Clients:
     """Runs clients in a thread. `was_down(since_s)` tells whether the server was down at any moment since."""
 
-    def __init__(self, base_url: str, seed: int, was_down: Callable[[float], bool], at_once: int = 16) -> None:
+    def __init__(
+        self, base_url: str, seed: int, was_down: Callable[[float], bool], at_once: int = 16
+    ) -> None:
         self.tally = Tally()
         self._url = base_url
         self._seed = seed
@@ -125,18 +127,18 @@ class Clients:
                 asked = Asked(
                     next(self._numbers), dice.choice(WORDS), dice.randint(1, 12), streams=dice.random() < 0.6
                 )
-                verdict = await self._exchange(asked, lambda a=asked: self._post(client, a))
+                verdict = await self._exchange(asked, self._post(client, asked))
                 if verdict.kind != "whole":
                     await asyncio.sleep(AFTER_ERROR_S)
 
     async def _ask_one(self, word: str) -> Verdict:
         async with self._client() as client:
             asked = Asked(next(self._numbers), word, 4, streams=True)
-            return await self._exchange(asked, lambda: self._post(client, asked))
+            return await self._exchange(asked, self._post(client, asked))
 
-    async def _exchange(self, asked: Asked, send: Callable[[], Awaitable[Received]]) -> Verdict:
+    async def _exchange(self, asked: Asked, exchange: Awaitable[Received]) -> Verdict:
         sent_s = time.monotonic()
-        received = await send()
+        received = await exchange
         if received.failure or not received.status:
             received = Received(
                 received.status, received.body, received.failure, self._was_down(sent_s), received.has_left
@@ -164,7 +166,7 @@ class Clients:
             asked = Asked(next(self._numbers), dice.choice(WORDS), 64, streams=dice.random() < 0.8)
             chunks, resets = dice.randint(0, 4), dice.random() < 0.5
             async with at_once:
-                await self._exchange(asked, lambda: self._leave(asked, chunks, resets=resets))
+                await self._exchange(asked, self._leave(asked, chunks, resets=resets))
 
         await asyncio.gather(*map(one, range(times)))
 
@@ -172,7 +174,9 @@ class Clients:
         """Read so many pieces, or for a short while, then go."""
         address = httpx.URL(self._url)
         payload = orjson.dumps(_body(asked))
-        head = f"POST {CHAT} HTTP/1.1\r\nHost: {address.netloc.decode()}\r\nContent-Type: application/json\r\n"
+        head = (
+            f"POST {CHAT} HTTP/1.1\r\nHost: {address.netloc.decode()}\r\nContent-Type: application/json\r\n"
+        )
         try:
             reader, writer = await asyncio.open_connection(address.host, address.port)
         except OSError as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 Way = Callable[[Path, str, random.Random], None]
@@ -26,7 +26,7 @@ def in_pieces(path: Path, text: str, dice: random.Random) -> None:
     cuts = [text.rfind(" = ", 0, cut) - 1 for cut in cuts]
     edges = [0, *cuts, len(text)]
     with path.open("w", encoding="utf-8") as file:
-        for start, end in zip(edges, edges[1:], strict=False):
+        for start, end in pairwise(edges):
             file.write(text[start:end])
             file.flush()
             time.sleep(dice.uniform(0.0, LONGEST_PAUSE_S) if end < len(text) else 0.0)
@@ -59,7 +59,7 @@ def by_link(path: Path, text: str, _: random.Random) -> None:
     target.write_text(text, encoding="utf-8")
     link = path.with_name(f".{path.name}.link")
     link.symlink_to(target.name)
-    os.replace(link, path)
+    link.replace(path)
 
 
 WAYS: Mapping[str, Way] = {

@@ -13,21 +13,21 @@ from tests.support.chaos.processes import engines_of, send
 from tests.support.chaos.small_disk import SmallDisk
 from tests.support.chaos.thief import Thief
 from tests.support.chaos.wall_clock import WallClock
-from tests.support.chaos.world import RECOVERS_S, World
-from tests.support.waiting import wait_until
+from tests.support.chaos.world import World
 
 DAY_S = 86400
 SHORT_STOP_S = 1.5
 NEW_ONES = 24
 # From a client to the socket of a process that does not run.
 REACHES_S = 0.3
+HANG_UP_SHARE = 0.2
 # One edit in so many asks for another process.
 RESTARTS_EVERY = 16
 
 
 def victim(world: World, dice: random.Random) -> int:
     """The process id of an engine that serves."""
-    serving = world.paddock.wait(world.ready, RECOVERS_S, "an instance that serves")
+    serving = world.wait(world.ready, "an instance that serves")
     chosen: int = dice.choice(sorted(serving))
     return chosen
 
@@ -50,6 +50,7 @@ def kill_all_children(world: World, dice: random.Random) -> str:
 
 def pause_child(world: World, dice: random.Random) -> str:
     """SIGSTOP for a moment: nothing is lost, nothing is started again."""
+    world.wait_serving()
     pid = victim(world, dice)
     send(pid, signal.SIGSTOP)
     time.sleep(SHORT_STOP_S)
@@ -63,7 +64,7 @@ def stop_child(world: World, dice: random.Random) -> str:
     """SIGSTOP for good: the process is ended and started again."""
     pid = victim(world, dice)
     send(pid, signal.SIGSTOP)
-    wait_until(lambda: pid not in world.engines(), RECOVERS_S, "the stopped process to be ended")
+    world.wait(lambda: pid not in world.engines(), "the stopped process to be ended")
     return f"process {pid}"
 
 
@@ -71,6 +72,8 @@ def steal_port(world: World, dice: random.Random) -> str:
     """An engine dies and somebody else has its port before `up` can have seen that."""
     pid = victim(world, dice)
     port = world.port_of(pid)
+    if port is None:
+        return f"process {pid} was gone already"
     send(world.paddock.pid, signal.SIGSTOP)
     try:
         send(pid, signal.SIGKILL)
@@ -100,6 +103,7 @@ def jump_clock(clock: WallClock) -> Callable[[World, random.Random], str]:
     """The wall clock of `up` goes forward, then back beyond where it was, then is right again."""
 
     def jump(world: World, dice: random.Random) -> str:
+        world.wait_serving()
         steps = [dice.randint(1, 400) * DAY_S // 2, -dice.randint(1, 400) * DAY_S // 2, 0]
         before = set(world.engines())
         for step in steps:
@@ -112,7 +116,7 @@ def jump_clock(clock: WallClock) -> Callable[[World, random.Random], str]:
 
 
 def fill_disk(disk: SmallDisk) -> Callable[[World, random.Random], str]:
-    """No byte is left for state; an engine dies meanwhile. The others serve, and it comes back with the room."""
+    """No byte is left for state, and an engine dies meanwhile; it comes back when there is room."""
 
     def fill(world: World, dice: random.Random) -> str:
         taken = disk.fill()
@@ -120,12 +124,7 @@ def fill_disk(disk: SmallDisk) -> Callable[[World, random.Random], str]:
             pid = dice.choice([p for p, name in world.ready().items() if name.startswith(WORDS[0])])
             world.wait_answers()
             send(pid, signal.SIGKILL)
-            before = {word: world.clients.tally.whole[word] for word in WORDS}
-            wait_until(
-                lambda: all(world.clients.tally.whole[word] > before[word] for word in WORDS),
-                RECOVERS_S,
-                "answers of all models, of which one has a replica left",
-            )
+            world.wait_answers()
             disk.fill()
         finally:
             disk.free()
@@ -147,6 +146,8 @@ def rewrite_manifest(times: int) -> Callable[[World, random.Random], str]:
             if dice.random() < 0.5:
                 text, n_broken = broken(text, dice), n_broken + 1
             way(world.path, text, dice)
+            if dice.random() < HANG_UP_SHARE:
+                send(world.paddock.pid, signal.SIGHUP)
             time.sleep(dice.uniform(0.0, 0.25))
         final = world.next_manifest(note="the last edit", aliases=(f"last-{dice.randrange(2**32)}",))
         renamed(world.path, final.text, dice)
@@ -173,25 +174,54 @@ def _wait_applied(world: World, manifest: Manifest) -> None:
         changed = next(model for model in status["models"] if model["name"] == CHANGED)
         return status["manifest"]["error"] is None and changed["aliases"] == list(manifest.aliases)
 
-    world.paddock.wait(applied, RECOVERS_S, "the last edit to be applied")
+    world.wait(applied, "the last edit to be applied")
 
 
 def kill_up(world: World, dice: random.Random) -> str:
-    """SIGKILL for `up`; sometimes an engine that it would have kept dies meanwhile. Then the next one."""
+    """SIGKILL for `up`, then the next one; of what is kept perhaps an engine dies or hangs meanwhile."""
     before = set(world.engines())
     world.kill_up()
     lost: set[int] = set()
     if world.manifest.on_exit == "stop":
-        wait_until(lambda: not world.engines(), RECOVERS_S, "the engines to die with their manager")
-    elif dice.random() < 0.5:
+        world.wait(lambda: not world.engines(), "the engines to die with their manager")
+    elif dice.random() < 0.7:
         lost = {dice.choice(sorted(world.engines()))}
-        send(next(iter(lost)), signal.SIGKILL)
+        send(next(iter(lost)), dice.choice([signal.SIGKILL, signal.SIGSTOP]))
     world.start_up()
     world.wait_serving()
     after = set(world.engines())
     if world.manifest.on_exit == "keep":
         assert before - lost <= after, f"{before - lost - after} were to be kept"
-    return f"{len(before)} engines, {len(after & before)} kept, {len(lost)} killed meanwhile"
+    return f"{len(before)} engines, {len(after & before)} kept, {len(lost)} killed or stopped meanwhile"
+
+
+def kill_up_while_it_loads(world: World, dice: random.Random) -> str:
+    """SIGKILL for `up` in the middle of starting engines."""
+    kill_all_children(world, dice)
+    pause_s = dice.uniform(0.0, 1.0)
+    time.sleep(pause_s)
+    world.kill_up()
+    left = len(world.engines())
+    world.start_up()
+    world.wait_serving()
+    return f"{pause_s:.2f} s after all engines died, {left} of the next ones were there"
+
+
+def kill_up_while_it_starts(world: World, dice: random.Random) -> str:
+    """SIGKILL for `up`, and for the next one before, or just when, it has found what the first one left."""
+    world.wait_serving()
+    before = set(world.engines())
+    world.kill_up()
+    pauses_s = [dice.uniform(0.1, 2.5) for _ in range(2)]
+    for pause_s in pauses_s:
+        world.begin_up()
+        time.sleep(pause_s)
+        world.kill_up()
+    world.start_up()
+    world.wait_serving()
+    if world.manifest.on_exit == "keep":
+        assert before <= set(world.engines()), "engines were lost on the way"
+    return " and ".join(f"{pause_s:.2f} s" for pause_s in pauses_s) + " after its start"
 
 
 def end_up(world: World, dice: random.Random) -> str:
@@ -214,5 +244,7 @@ PLAIN: Mapping[str, Fault] = {
     "stop a child": stop_child,
     "steal a port": steal_port,
     "kill up": kill_up,
+    "kill up while it loads": kill_up_while_it_loads,
+    "kill up while it starts": kill_up_while_it_starts,
     "end up": end_up,
 }

@@ -1,4 +1,4 @@
-"""What came of a request: a whole answer of the right model, a clear error, or something that must not be. Pure."""
+"""What came of a request: an answer of the right model, a clear error, or what must not be. Pure."""
 
 from __future__ import annotations
 
@@ -93,7 +93,11 @@ def _of_body(asked: Asked, received: Received) -> Verdict:
 
 
 def _of_stream(asked: Asked, received: Received) -> Verdict:
-    payloads = [part[6:] for part in received.body.decode("utf-8", "replace").split("\n\n")[:-1] if part[:6] == "data: "]
+    payloads = [
+        part[6:]
+        for part in received.body.decode("utf-8", "replace").split("\n\n")[:-1]
+        if part[:6] == "data: "
+    ]
     ends = payloads.count(DONE)
     if ends > 1 or (ends and payloads[-1] != DONE):
         return Verdict("twice", "something came behind the end mark")

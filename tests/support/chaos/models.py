@@ -37,7 +37,7 @@ restart = { max_crashes = 1000, max_backoff = "2s" }
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a run. `replicas` of the first model, `slots` and `note` of the one that edits change."""
+    """The manifest of a run: `replicas` of the first model, `slots` and `aliases` of the one that is edited."""
 
     port: int
     source: Path

@@ -1,7 +1,7 @@
 """A disk of a few megabytes that only some processes see, and that goes with the last of them.
 
-It is a tmpfs in a mount namespace of its own: no mount of the machine changes, nothing has to be undone. Root can
-make one, and so can others where the kernel lets users have namespaces.
+It is a tmpfs in a mount namespace of its own: no mount of the machine changes, nothing has to be undone. Root
+can make one, and so can others where the kernel lets users have namespaces.
 """
 
 from __future__ import annotations

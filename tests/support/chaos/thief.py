@@ -1,4 +1,4 @@
-"""A stranger on the port of an engine that was killed: it says that it is well, and answers every question."""
+"""A stranger on the port of an engine that was killed: it says that it is well, and answers everything."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
-ANSWER = (
-    b'data: {"id":"thief","model":"thief","choices":[{"index":0,"delta":{"role":"assistant","content":" thief"},'
-    b'"finish_reason":null}]}\n\n'
-    b'data: {"id":"thief","model":"thief","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
-    b"data: [DONE]\n\n"
-)
+CHUNK = b'data: {"id":"thief","model":"thief","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}\n\n'
+ANSWER = CHUNK % (b'{"content":" thief"}', b"null") + CHUNK % (b"{}", b'"stop"') + b"data: [DONE]\n\n"
 PAUSE_S = 0.001
 
 
@@ -58,11 +54,11 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
-    def do_GET(self) -> None:  # noqa: N802  the library's name
+    def do_GET(self) -> None:
         """Whatever is asked, all is well."""
         self._answer("application/json", b'{"status":"ok"}')
 
-    def do_POST(self) -> None:  # noqa: N802  the library's name
+    def do_POST(self) -> None:
         """An answer that is somebody else's."""
         self.rfile.read(int(self.headers.get("content-length", 0)))
         self.server.questions += 1
@@ -77,5 +73,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-

@@ -1,7 +1,7 @@
 """A wall clock of one process that can be set, by a small library in front of the system's.
 
-Time namespaces move monotonic clocks only, and the machine's own clock belongs to everybody. The usual library
-for this, libfaketime, also takes over sleeps, timers and locks, which a real jump does not touch.
+Time namespaces move monotonic clocks only, and the machine's own clock belongs to everybody. The usual
+library for this, libfaketime, also takes over sleeps, timers and locks, which a real jump does not touch.
 """
 
 from __future__ import annotations

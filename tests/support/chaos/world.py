@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-
-import psutil
+from typing import TypeVar
 
 from tests.support.chaos.clients import Clients
 from tests.support.chaos.models import WORDS, Manifest, OnExit, write_templates
@@ -22,8 +20,13 @@ from tests.support.waiting import unused_port, wait_until
 
 # Generous: a start takes seconds, on a busy machine perhaps a minute.
 RECOVERS_S = 240.0
+LOOK_S = 0.25
+LINES_TOLD = 60
+T = TypeVar("T")
 # An engine prints a request's sampling before it runs it; the number of a request is its `top_k`.
-RUN = re.compile(r"^(\S+) I slot +launch_slot_: .* sampler params:.*\n.*\n.*\n +top_k = (1\d{6}),", re.MULTILINE)
+RUN = re.compile(
+    r"^(\S+) I slot +launch_slot_: .* sampler params:.*\n.*\n.*\n +top_k = (1\d{6}),", re.MULTILINE
+)
 RETRIED = re.compile(r"(req-[0-9a-f]+): lost the connection to .*, trying once more")
 
 
@@ -49,6 +52,7 @@ class World:
         self.path.write_text(self.manifest.text, encoding="utf-8")
         write_templates(folder)
         self._down: list[list[float]] = []
+        self.state_id = ""
         log, state = folder / "paddock.log", state_seen or Path(environment["PADDOCK_STATE_DIR"])
         process = spawn_up(self.path, log, environment, wrapper)
         self.paddock = RunningPaddock(
@@ -80,6 +84,20 @@ class World:
         """Whether `up` was being ended, down or on its way up at any moment since then."""
         return any(until_s >= since_s for _, until_s in self._down)
 
+    def wait(self, predicate: Callable[[], T], what: str) -> T:
+        """Until it is true, looked at a few times a second: looking takes time of the same processors."""
+        deadline = time.monotonic() + RECOVERS_S
+        while not (value := predicate()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {RECOVERS_S:g} s for {what}\n{self._told()}")
+            time.sleep(LOOK_S)
+        return value
+
+    def _told(self) -> str:
+        """The log of `up` without its lines for requests that went well, for failure messages."""
+        lines = [line for line in self.paddock.log_text().splitlines() if " status=200 " not in line]
+        return "\n".join(lines[-LINES_TOLD:])
+
     # What runs
 
     def engines(self) -> dict[int, str]:
@@ -95,12 +113,11 @@ class World:
             if entry["state"] == "ready"
         }
 
-    def port_of(self, pid: int) -> int:
-        """Where an instance listens."""
+    def port_of(self, pid: int) -> int | None:
+        """Where an instance listens, if it is still there."""
         models = self.paddock.status()["models"]
         ports = {entry["pid"]: entry["port"] for model in models for entry in model["instances"]}
-        port: int = ports[pid]
-        return port
+        return ports.get(pid)
 
     def wait_serving(self) -> None:
         """Until every process that is asked for serves, and no other is there."""
@@ -109,7 +126,7 @@ class World:
             ready = self.ready()
             return len(ready) == self.instances and set(self.engines()) == set(ready)
 
-        self.paddock.wait(serves, RECOVERS_S, "every instance to serve, and no other process to be there")
+        self.wait(serves, "every instance to serve, and no other process to be there")
 
     def wait_answers(self, more: int = 2) -> None:
         """Until each model has given so many more whole answers."""
@@ -119,7 +136,7 @@ class World:
             now = self.clients.tally.whole
             return all(now[word] >= before[word] + more for word in WORDS)
 
-        self.paddock.wait(answered, RECOVERS_S, f"{more} more answers of each model after {before}")
+        self.wait(answered, f"{more} more answers of each model after {before}")
 
     # The end of `up`, and another one
 
@@ -136,7 +153,13 @@ class World:
     def start_up(self) -> None:
         """The next one."""
         self.paddock.restart()
-        self._down[-1][1] = time.monotonic()
+        for outage in self._down:
+            outage[1] = min(outage[1], time.monotonic())
+
+    def begin_up(self) -> None:
+        """The next one, without waiting for it."""
+        paddock = self.paddock
+        paddock.process = spawn_up(self.path, paddock.log_path, paddock.environment, paddock.wrapper)
 
     def _went_down(self) -> None:
         self._down.append([time.monotonic(), float("inf")])
@@ -191,12 +214,7 @@ class World:
             self._went_down()
         self.paddock.close()
         self.clients.close()
-        if (state_id := getattr(self, "state_id", "")) :
+        if self.state_id:
             for pid in self.engines():
                 send(pid, signal.SIGKILL)
             wait_until(lambda: not self.engines(), 30.0, "the engines to be gone")
-
-
-def alive(pids: Sequence[int]) -> list[int]:
-    """Those that still run."""
-    return [pid for pid in pids if psutil.pid_exists(pid) and os.path.exists(f"/proc/{pid}/exe")]
