@@ -37,7 +37,7 @@ restart = { max_crashes = 1000, max_backoff = "2s" }
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a run: `replicas` of the first model, `slots` and `aliases` of the one that is edited."""
+    """The manifest of a run: `replicas` of the first model, `slots` and `aliases` of the edited one."""
 
     port: int
     source: Path
