@@ -25,7 +25,7 @@ from rich.table import Table
 from tests.support.chaos.campaign import MIB, Campaign, Counts
 from tests.support.chaos.faults import PLAIN, Fault, fill_disk, jump_clock, leave_early, rewrite_manifest
 from tests.support.chaos.models import OnExit
-from tests.support.chaos.small_disk import SmallDisk
+from tests.support.chaos.small_disk import small_disk
 from tests.support.chaos.wall_clock import WallClock
 from tests.support.chaos.world import World
 from tools.fetch import GROUPS, ROOT, fetch
@@ -63,13 +63,11 @@ def storm(on_exit: OnExit, source: Path, seconds: float, seed: int, console: Con
     dice = random.Random(f"{seed}-{on_exit}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paddock-chaos-")))
-        disk = stack.enter_context(SmallDisk(folder / "state", DISK))
+        disk = stack.enter_context(small_disk(folder / "state", DISK))
         clock = WallClock(folder / "clock")
         variables = {**environment(folder), **clock.environment}
-        seen = {"wrapper": disk.wrapper, "state_seen": disk.outside}
-        world = stack.enter_context(
-            World(folder / "up", source, variables, on_exit=on_exit, seed=seed, **seen)  # type: ignore[arg-type]
-        )
+        world = World(folder / "up", source, variables, on_exit=on_exit, seed=seed, disk=disk)
+        stack.enter_context(world)
         campaign = Campaign(world, seed, lambda line: console.print(f"  {line}", highlight=False))
         faults: dict[str, Fault] = {
             **PLAIN,

@@ -163,7 +163,7 @@ class Clients:
         at_once = asyncio.Semaphore(self._at_once)
 
         async def one(number: int) -> None:
-            asked = Asked(next(self._numbers), dice.choice(WORDS), 64, streams=dice.random() < 0.8)
+            asked = Asked(next(self._numbers), dice.choice(WORDS), 32, streams=dice.random() < 0.8)
             chunks, resets = dice.randint(0, 4), dice.random() < 0.5
             async with at_once:
                 await self._exchange(asked, self._leave(asked, chunks, resets=resets))

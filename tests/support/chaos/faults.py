@@ -7,17 +7,17 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from tests.support.chaos.editors import WAYS, broken, renamed
+from tests.support.chaos.editors import LONGEST_PAUSE_S, WAYS, broken, renamed
 from tests.support.chaos.models import CHANGED, WORDS, Manifest
 from tests.support.chaos.processes import engines_of, send
-from tests.support.chaos.small_disk import SmallDisk
+from tests.support.chaos.small_disk import FileLimit, Room, SmallDisk
 from tests.support.chaos.thief import Thief
 from tests.support.chaos.wall_clock import WallClock
 from tests.support.chaos.world import World
 
 DAY_S = 86400
 SHORT_STOP_S = 1.5
-NEW_ONES = 24
+NEW_ONES = 12
 # From a client to the socket of a process that does not run.
 REACHES_S = 0.3
 HANG_UP_SHARE = 0.2
@@ -115,19 +115,22 @@ def jump_clock(clock: WallClock) -> Callable[[World, random.Random], str]:
     return jump
 
 
-def fill_disk(disk: SmallDisk) -> Callable[[World, random.Random], str]:
-    """No byte is left for state, and an engine dies meanwhile; it comes back when there is room."""
+def fill_disk(disk: SmallDisk | None) -> Callable[[World, random.Random], str]:
+    """No byte is left for state, and an engine dies meanwhile; it comes back when there is room. Without a
+    disk no file of `up` may grow."""
 
     def fill(world: World, dice: random.Random) -> str:
-        taken = disk.fill()
+        world.wait_serving()
+        room: Room = disk or FileLimit(world.paddock.pid)
+        taken = room.fill()
         try:
             pid = dice.choice([p for p, name in world.ready().items() if name.startswith(WORDS[0])])
             world.wait_answers()
             send(pid, signal.SIGKILL)
             world.wait_answers()
-            disk.fill()
+            room.fill()
         finally:
-            disk.free()
+            room.free()
         return f"{taken / 2**20:.1f} MiB taken, process {pid} killed"
 
     return fill
@@ -148,7 +151,7 @@ def rewrite_manifest(times: int) -> Callable[[World, random.Random], str]:
             way(world.path, text, dice)
             if dice.random() < HANG_UP_SHARE:
                 send(world.paddock.pid, signal.SIGHUP)
-            time.sleep(dice.uniform(0.0, 0.25))
+            time.sleep(dice.uniform(0.0, LONGEST_PAUSE_S))
         final = world.next_manifest(note="the last edit", aliases=(f"last-{dice.randrange(2**32)}",))
         renamed(world.path, final.text, dice)
         _wait_applied(world, final)

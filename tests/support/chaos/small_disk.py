@@ -8,19 +8,58 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
+import psutil
+
+FOR_EVER = resource.RLIM_INFINITY
 PIECE = b"\0" * 65536
 MOUNT = 'mount -t tmpfs -o size="$2",mode=0700 tmpfs "$1" && echo mounted && exec cat'
+
+
+class Room(Protocol):
+    """Where `up` writes its state."""
+
+    def fill(self) -> int:
+        """Leave none; how many bytes were taken."""
+        ...
+
+    def free(self) -> None:
+        """Give it back."""
+        ...
+
+
+class NoNamespace(Exception):
+    """The system allows none, as in most containers; the text is what it says."""
+
+
+class FileLimit:
+    """Not a full disk but a limit on the length of files, as `ulimit -f` sets it: it needs no rights."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+
+    def fill(self) -> int:
+        """From now on no file of the process grows, nor of those that it starts."""
+        self._process.rlimit(resource.RLIMIT_FSIZE, (0, FOR_EVER))
+        return 0
+
+    def free(self) -> None:
+        """Files grow again."""
+        self._process.rlimit(resource.RLIMIT_FSIZE, (FOR_EVER, FOR_EVER))
 
 
 class SmallDisk:
     """Seen at `inside` by who is run behind `wrapper`, and at `outside` by everybody else."""
 
     def __init__(self, folder: Path, size: str) -> None:
-        """Raises OSError where the system allows no namespaces."""
+        """Raises NoNamespace."""
         folder.mkdir(parents=True, exist_ok=True)
         self.inside = folder
         is_root = os.geteuid() == 0
@@ -36,7 +75,7 @@ class SmallDisk:
         said = self._holder.stdout.readline()
         if said != b"mounted\n":
             self.close()
-            raise OSError(errno.ENOTSUP, f"no mount namespace: {said.decode(errors='replace').strip()}")
+            raise NoNamespace(said.decode(errors="replace").strip())
         user = [] if is_root else ["--user", "--preserve-credentials"]
         self.wrapper = ("nsenter", "--target", str(self._holder.pid), "--mount", *user, "--")
         self.outside = Path(f"/proc/{self._holder.pid}/root{folder}")
@@ -74,3 +113,17 @@ class SmallDisk:
         self._holder.wait(10)
         if self._holder.stdout is not None:
             self._holder.stdout.close()
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[SmallDisk | None]:
+    """A disk at `folder`; None, and a folder like any other, where the system allows no namespaces."""
+    try:
+        disk = SmallDisk(folder, size)
+    except NoNamespace as error:
+        print(f"no small disk: {error}; a limit on the length of files stands in for it")
+        folder.chmod(0o700)
+        yield None
+        return
+    with disk:
+        yield disk

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import TypeVar
 from tests.support.chaos.clients import Clients
 from tests.support.chaos.models import WORDS, Manifest, OnExit, write_templates
 from tests.support.chaos.processes import Held, engines_of, held_by, send, zombies_of
+from tests.support.chaos.small_disk import SmallDisk
 from tests.support.paddock import RunningPaddock, spawn_up
 from tests.support.waiting import unused_port, wait_until
 
@@ -41,22 +42,23 @@ class World:
         *,
         on_exit: OnExit,
         seed: int,
-        wrapper: Sequence[str] = (),
-        state_seen: Path | None = None,
-        manifest: Manifest | None = None,
+        disk: SmallDisk | None = None,
     ) -> None:
-        """`state_seen`: where the state directory of `environment` is for us, behind a `wrapper`."""
+        """`disk` is where the state directory of `environment` lies, if not on one like any other."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.manifest = manifest or Manifest(unused_port(), source, on_exit)
+        self.manifest = Manifest(unused_port(), source, on_exit)
         self.path = folder / "serve.toml"
         self.path.write_text(self.manifest.text, encoding="utf-8")
         write_templates(folder)
         self._down: list[list[float]] = []
         self.state_id = ""
-        log, state = folder / "paddock.log", state_seen or Path(environment["PADDOCK_STATE_DIR"])
+        log, state = folder / "paddock.log", Path(environment["PADDOCK_STATE_DIR"])
+        wrapper: tuple[str, ...] = ()
+        if disk is not None:
+            wrapper, state = disk.wrapper, disk.outside
         process = spawn_up(self.path, log, environment, wrapper)
         self.paddock = RunningPaddock(
-            process, self.path, state, self.manifest.port, log, environment, wrapper=tuple(wrapper)
+            process, self.path, state, self.manifest.port, log, environment, wrapper=wrapper
         )
         self.clients = Clients(self.paddock.base_url, seed, self.was_down)
         try:
