@@ -76,7 +76,7 @@ def test_a_storm_with_engines_that_outlive_their_manager(
         for name, fault in shuffled({name: PLAIN[name] for name in names}):
             campaign.run(name, fault)
         campaign.new_life()
-        campaign.run("steal a port", PLAIN["steal a port"])
+        campaign.run("kill a child", PLAIN["kill a child"])
         campaign.check_leaks()
         counts = campaign.counts()
         assert not counts.faults, "\n".join(counts.faults)

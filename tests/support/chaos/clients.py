@@ -125,7 +125,7 @@ class Clients:
         async with self._client() as client:
             while not self._ending.is_set():
                 asked = Asked(
-                    next(self._numbers), dice.choice(WORDS), dice.randint(1, 12), streams=dice.random() < 0.6
+                    next(self._numbers), dice.choice(WORDS), dice.randint(1, 8), streams=dice.random() < 0.6
                 )
                 verdict = await self._exchange(asked, self._post(client, asked))
                 if verdict.kind != "whole":

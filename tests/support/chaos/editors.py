@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 Way = Callable[[Path, str, random.Random], None]
-LONGEST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 0.15
 
 
 def in_place(path: Path, text: str, _: random.Random) -> None:

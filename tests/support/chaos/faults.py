@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tests.support.chaos.editors import LONGEST_PAUSE_S, WAYS, broken, renamed
 from tests.support.chaos.models import CHANGED, WORDS, Manifest
@@ -17,12 +17,12 @@ from tests.support.chaos.world import World
 
 DAY_S = 86400
 SHORT_STOP_S = 1.5
-NEW_ONES = 12
+NEW_ONES = 8
 # From a client to the socket of a process that does not run.
 REACHES_S = 0.3
 HANG_UP_SHARE = 0.2
 # One edit in so many asks for another process.
-RESTARTS_EVERY = 16
+RESTARTS_EVERY = 25
 
 
 def victim(world: World, dice: random.Random) -> int:
@@ -181,21 +181,32 @@ def _wait_applied(world: World, manifest: Manifest) -> None:
 
 
 def kill_up(world: World, dice: random.Random) -> str:
-    """SIGKILL for `up`, then the next one; of what is kept perhaps an engine dies or hangs meanwhile."""
+    """SIGKILL for `up`, then the next one; of what is kept perhaps an engine dies meanwhile."""
+    return _kill_up(world, dice, [None, signal.SIGKILL])
+
+
+def kill_up_and_stop_a_child(world: World, dice: random.Random) -> str:
+    """The same, and an engine hangs when the next one comes: it is not taken over but ended."""
+    return _kill_up(world, dice, [signal.SIGSTOP])
+
+
+def _kill_up(world: World, dice: random.Random, sent: Sequence[signal.Signals | None]) -> str:
+    world.wait_serving()
     before = set(world.engines())
     world.kill_up()
     lost: set[int] = set()
+    number = dice.choice(sent)
     if world.manifest.on_exit == "stop":
         world.wait(lambda: not world.engines(), "the engines to die with their manager")
-    elif dice.random() < 0.7:
+    elif number is not None:
         lost = {dice.choice(sorted(world.engines()))}
-        send(next(iter(lost)), dice.choice([signal.SIGKILL, signal.SIGSTOP]))
+        send(next(iter(lost)), number)
     world.start_up()
     world.wait_serving()
     after = set(world.engines())
     if world.manifest.on_exit == "keep":
         assert before - lost <= after, f"{before - lost - after} were to be kept"
-    return f"{len(before)} engines, {len(after & before)} kept, {len(lost)} killed or stopped meanwhile"
+    return f"{len(before)} engines, {len(after & before)} kept, {len(lost)} lost meanwhile"
 
 
 def kill_up_while_it_loads(world: World, dice: random.Random) -> str:
@@ -229,6 +240,7 @@ def kill_up_while_it_starts(world: World, dice: random.Random) -> str:
 
 def end_up(world: World, dice: random.Random) -> str:
     """Ctrl-C for `up`, then the next one."""
+    world.wait_serving()
     before = set(world.engines())
     world.end_up()
     between = set(world.engines())
@@ -247,6 +259,7 @@ PLAIN: Mapping[str, Fault] = {
     "stop a child": stop_child,
     "steal a port": steal_port,
     "kill up": kill_up,
+    "kill up and stop a child": kill_up_and_stop_a_child,
     "kill up while it loads": kill_up_while_it_loads,
     "kill up while it starts": kill_up_while_it_starts,
     "end up": end_up,

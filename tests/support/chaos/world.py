@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from framework.runtime.records import read_records
 from tests.support.chaos.clients import Clients
 from tests.support.chaos.models import WORDS, Manifest, OnExit, write_templates
 from tests.support.chaos.processes import Held, engines_of, held_by, send, zombies_of
@@ -126,9 +127,16 @@ class World:
 
         def serves() -> bool:
             ready = self.ready()
-            return len(ready) == self.instances and set(self.engines()) == set(ready)
+            if len(ready) != self.instances or set(self.engines()) != set(ready):
+                return False
+            return self.manifest.on_exit == "stop" or set(ready) <= self._committed()
 
         self.wait(serves, "every instance to serve, and no other process to be there")
+
+    def _committed(self) -> set[int]:
+        """Processes of which all is noted that the next manager needs."""
+        records = read_records(self.paddock.state_dir).values()
+        return {record.pid for record in records if record is not None and record.committed is not None}
 
     def wait_answers(self, more: int = 2) -> None:
         """Until each model has given so many more whole answers."""
