@@ -34,9 +34,8 @@ SECONDS_PER_MINUTE = 60.0
 DISK = "64m"
 # These say nothing of what else may happen meanwhile, so two of them may.
 TOGETHER = ("kill a child", "kill all children", "clients that leave", "stop a child")
-# A stopped engine is ended after half a minute, and 50 edits take a quarter of one: less often than the rest.
-RARE = ("stop a child", "the manifest is rewritten")
-RARE_WEIGHT, PAIR_SHARE = 0.3, 0.3
+PAIRS = 2
+ENDS_UP = frozenset(name for name in PLAIN if "up" in name.split())
 COUNTED = ("whole", "error", "broken", "left", "lost", "unclear", "wrong", "twice")
 
 
@@ -59,7 +58,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def storm(on_exit: OnExit, source: Path, seconds: float, seed: int, console: Console) -> Outcome:
-    """Faults by chance until time is up, each followed by the next when all models answer."""
+    """Rounds of all faults until time is up, one at least; each begins when all models answer."""
     dice = random.Random(f"{seed}-{on_exit}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paddock-chaos-")))
@@ -76,9 +75,13 @@ def storm(on_exit: OnExit, source: Path, seconds: float, seed: int, console: Con
             "the disk is full": fill_disk(disk),
             "the manifest is rewritten": rewrite_manifest(50),
         }
+        if on_exit == "stop":
+            # Nothing is left of which one could hang.
+            del faults["kill up and stop a child"]
         until_s = time.monotonic() + seconds
+        play(campaign, faults, dice)
         while time.monotonic() < until_s:
-            step(campaign, faults, dice)
+            play(campaign, faults, dice)
         calm = campaign.check_leaks()
         counts = campaign.counts()
         world.paddock.stop()
@@ -92,19 +95,21 @@ def storm(on_exit: OnExit, source: Path, seconds: float, seed: int, console: Con
         return Outcome(on_exit, counts, campaign.recovered_s, held)
 
 
-def step(campaign: Campaign, faults: Mapping[str, Fault], dice: random.Random) -> None:
-    """One fault, or two at once. Before `up` goes, what it holds is compared with its start."""
-    if dice.random() < PAIR_SHARE:
-        campaign.run_both([(name, faults[name]) for name in dice.sample(TOGETHER, 2)])
-        return
-    names = list(faults)
-    (name,) = dice.choices(names, [RARE_WEIGHT if one in RARE else 1.0 for one in names])
-    if not name.endswith(" up") and "kill up" not in name:
-        campaign.run(name, faults[name])
-        return
-    campaign.check_leaks()
-    campaign.run(name, faults[name])
-    campaign.new_life()
+def play(campaign: Campaign, faults: Mapping[str, Fault], dice: random.Random) -> None:
+    """Each fault once, and some pairs at once, in an order by chance.
+
+    What `up` holds is compared with its start before it goes.
+    """
+    names: list[tuple[str, ...]] = [(name,) for name in faults]
+    names += [tuple(dice.sample(TOGETHER, 2)) for _ in range(PAIRS)]
+    dice.shuffle(names)
+    for some in names:
+        is_end = any(name in ENDS_UP for name in some)
+        if is_end:
+            campaign.check_leaks()
+        campaign.run_all([(name, faults[name]) for name in some])
+        if is_end:
+            campaign.new_life()
 
 
 def print_tables(outcomes: list[Outcome], seed: int, console: Console) -> None:

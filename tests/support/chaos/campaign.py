@@ -94,7 +94,7 @@ class Campaign:
         self.recovered_s.setdefault(name, []).append(seconds)
         self._say(f"{name}: {told}; all models answer after {seconds:.1f} s")
 
-    def run_both(self, faults: Sequence[tuple[str, Fault]]) -> None:
+    def run_all(self, faults: Sequence[tuple[str, Fault]]) -> None:
         """Several at once."""
         with ThreadPoolExecutor(len(faults)) as pool:
             list(pool.map(lambda pair: self.run(*pair), faults))

@@ -25,6 +25,7 @@ CHAT = "/v1/chat/completions"
 # Far more than a busy machine takes: what has not come by then never will.
 PATIENCE_S = 300.0
 AFTER_ERROR_S = 0.2
+LEAVING_AT_ONCE = 64
 # The number of a request travels as `top_k`: that means nothing at temperature 0, and the engine prints it.
 FIRST_NUMBER = 1_000_000
 # Closing such a socket sends a reset in place of an end.
@@ -160,7 +161,7 @@ class Clients:
         return Received(status, body)
 
     async def _leave_all(self, times: int, dice: random.Random) -> None:
-        at_once = asyncio.Semaphore(self._at_once)
+        at_once = asyncio.Semaphore(LEAVING_AT_ONCE)
 
         async def one(number: int) -> None:
             asked = Asked(next(self._numbers), dice.choice(WORDS), 32, streams=dice.random() < 0.8)
