@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -116,7 +117,7 @@ class Kept(EngineProcess):
         await asyncio.wait({self._tail, self._watcher}, timeout=READER_WAIT_S)
 
     def _is_over_uncollected(self) -> bool:
-        return is_same(self.pid, self._identity) in ("gone", "other")
+        return self._watch_for.is_over()
 
     def _signal_group(self, number: signal.Signals | None) -> bool:
         # Once it and its group have gone, nothing keeps their number from somebody else's process.
@@ -189,6 +190,14 @@ class _ExitWatch:
                 self._pidfd = None
         return self._code()
 
+    def is_over(self) -> bool:
+        """Whether it has ended by now. Asks the system, and costs next to nothing where the kernel tells."""
+        if self._pidfd is None:
+            return self._has_ended()
+        look = select.poll()
+        look.register(self._pidfd, select.POLLIN)
+        return bool(look.poll(0))
+
     def forget(self) -> None:
         """Nobody waits for it any more."""
 
@@ -230,6 +239,9 @@ class _OfStranger(_ExitWatch):
     def __init__(self, pid: int, identity: str) -> None:
         super().__init__(pid, lambda: not _is_running(pid, identity))
         self._is_gone = not _is_running(pid, identity)
+
+    def is_over(self) -> bool:
+        return self._is_gone or super().is_over()
 
     async def _wait(self) -> None:
         if not self._is_gone:
