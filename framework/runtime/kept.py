@@ -23,6 +23,7 @@ from framework.engines.tether import untied
 from framework.runtime.child import READER_WAIT_S
 from framework.runtime.logs import LineSplitter, LogBuffer
 from framework.runtime.output_file import OutputFile, new_output
+from framework.runtime.private import made_at
 from framework.runtime.process import EngineProcess
 from framework.runtime.process_identity import is_same, start_identity
 
@@ -70,7 +71,8 @@ class Kept(EngineProcess):
         nothing can be started."""
 
         def start() -> tuple[subprocess.Popen[bytes], OutputFile]:
-            printed = new_output(output)
+            with made_at(output):
+                printed = new_output(output)
             try:
                 read = OutputFile(output)
                 try:

@@ -24,6 +24,8 @@ from tests.support.waiting import unused_port, wait_until
 RECOVERS_S = 240.0
 LOOK_S = 0.25
 LINES_TOLD = 60
+# Requests that were answered, or whose clients left.
+FINE = re.compile(r" status=(200|499) ")
 T = TypeVar("T")
 # An engine prints a request's sampling before it runs it; the number of a request is its `top_k`.
 RUN = re.compile(
@@ -98,7 +100,7 @@ class World:
 
     def _told(self) -> str:
         """The log of `up` without its lines for requests that went well, for failure messages."""
-        lines = [line for line in self.paddock.log_text().splitlines() if " status=200 " not in line]
+        lines = [line for line in self.paddock.log_text().splitlines() if not FINE.search(line)]
         return "\n".join(lines[-LINES_TOLD:])
 
     # What runs
