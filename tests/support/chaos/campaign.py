@@ -18,6 +18,8 @@ MIB = 2**20
 # What a process that has answered thousands of requests may hold more than one that has answered a few: pools
 # of the allocator, events in memory (bounded), code that is read in when it is first needed.
 GROWTH_BYTES = 48 * MIB
+# For connections that are just being closed.
+CALM_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Campaign:
         for word in WORDS:
             verdict = world.clients.ask(word)
             assert verdict.kind == "whole", verdict
-        return world.settled(Held(0, 0, 0), timeout_s=2.0)
+        return world.settled(Held(0, 0, 0), timeout_s=CALM_S)
 
     def check_leaks(self) -> Calm:
         """Stop the clients, compare with the start, go on. To be called in the same life of `up`."""
