@@ -30,8 +30,10 @@ async def test_a_template_that_finds_no_room_is_written_later(
     request = request_for(fake_engine(), tiny_gguf, template="{{ messages[0].content }}")
     rig.declare(request)
     await rig.until("m", State.READY)
+    rig.fleet.unload("m", "now", by="test")
+    await rig.until("m", State.STOPPED)
     limit.fill()
-    rig.fleet.reload("m", by="test")
+    rig.fleet.load("m", by="test")
     view = await rig.until("m", State.BACKOFF, State.FAILED)
     assert view.state is State.BACKOFF
     assert view.last_error is not None
