@@ -342,12 +342,17 @@ class Manager:
         """Commands find us and prove themselves by files that somebody may delete."""
         directory = self._shop.state_dir
         kept = (directory, self._services.token, self._address, self._shop.state_id)
+        said = ""
         while True:
             await asyncio.sleep(KEEP_S)
             try:
                 await asyncio.to_thread(state_dir.keep, *kept)
+                said = ""
             except state_dir.StateDirError as error:
-                log.warning("%s", error)
+                # Once, until it is another trouble or none.
+                if said != str(error):
+                    said = str(error)
+                    log.warning("%s", said)
 
     async def _remove_old_logs(self) -> None:
         """Of models that nobody declares any more, once a day."""
