@@ -345,14 +345,9 @@ class Manager:
         said = ""
         while True:
             await asyncio.sleep(KEEP_S)
-            try:
-                await asyncio.to_thread(state_dir.keep, *kept)
-                said = ""
-            except state_dir.StateDirError as error:
-                # Once, until it is another trouble or none.
-                if said != str(error):
-                    said = str(error)
-                    log.warning("%s", said)
+            before, said = said, await asyncio.to_thread(state_dir.try_to_keep, *kept)
+            if said not in ("", before):
+                log.warning("%s", said)
 
     async def _remove_old_logs(self) -> None:
         """Of models that nobody declares any more, once a day."""

@@ -133,6 +133,15 @@ def keep(directory: Path, token: str, address: str, state_id: str) -> None:
             _write(directory / name, text)
 
 
+def try_to_keep(directory: Path, token: str, address: str, state_id: str) -> str:
+    """As `keep`; why it could not, or an empty text."""
+    try:
+        keep(directory, token, address, state_id)
+    except StateDirError as error:
+        return str(error)
+    return ""
+
+
 def new_token(directory: Path) -> str:
     """Write a fresh token that proves the operator, and return it, written or not: what the disk has no room
     for is written by `keep`. Raises StateDirError for everything else."""
