@@ -80,6 +80,7 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.native_speed
 	@$(BIN)/python -m bench.native_storm
 	@$(BIN)/python -m bench.native_speculation
+	@$(BIN)/python -m bench.chaos
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

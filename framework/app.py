@@ -342,12 +342,12 @@ class Manager:
         """Commands find us and prove themselves by files that somebody may delete."""
         directory = self._shop.state_dir
         kept = (directory, self._services.token, self._address, self._shop.state_id)
+        said = ""
         while True:
             await asyncio.sleep(KEEP_S)
-            try:
-                await asyncio.to_thread(state_dir.keep, *kept)
-            except state_dir.StateDirError as error:
-                log.warning("%s", error)
+            before, said = said, await asyncio.to_thread(state_dir.try_to_keep, *kept)
+            if said not in ("", before):
+                log.warning("%s", said)
 
     async def _remove_old_logs(self) -> None:
         """Of models that nobody declares any more, once a day."""

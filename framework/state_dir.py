@@ -7,8 +7,10 @@ read both. Refuses a directory of another user and one that others may enter.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
+import logging
 import os
 import secrets
 import stat
@@ -19,6 +21,8 @@ from pathlib import Path
 import platformdirs
 
 from framework.values.reason import Reason
+
+log = logging.getLogger(__name__)
 
 PRIVATE_DIR = 0o700
 PRIVATE_FILE = 0o600
@@ -34,11 +38,17 @@ CERTIFICATE_FILE = "certificate.pem"
 LOCK_FILE = "lock"
 ID_FILE = "id"
 ID_BYTES = 8
+# Also a quota, and a limit on the length of files.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ELSEWHERE = "Set PADDOCK_STATE_DIR to a directory of your own."
 
 
 class StateDirError(Exception):
     """The directory cannot be used; the text says why and what to do."""
+
+
+class StateDirFull(StateDirError):
+    """Its disk has no room for now. Nothing on the way of a request needs any."""
 
 
 def locate(manifest: Path, chosen: Path | None) -> Path:
@@ -92,7 +102,9 @@ def hold(directory: Path) -> Iterator[None]:
         except BlockingIOError:
             raise StateDirError(_held_text(directory, handle)) from None
         os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        with contextlib.suppress(OSError):
+            # For messages only, and a disk may be full.
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
         os.ftruncate(handle, 0)
     finally:
@@ -105,37 +117,49 @@ def identity(directory: Path) -> str:
     if known is not None:
         return known
     made = secrets.token_hex(ID_BYTES)
-    _write(directory / ID_FILE, made)
+    with contextlib.suppress(StateDirFull):
+        _write(directory / ID_FILE, made)
     return made
 
 
 def keep(directory: Path, token: str, address: str, state_id: str) -> None:
     """Put back what commands need to find us, and what the next life knows our processes by, should somebody
-    have deleted it. Raises StateDirError."""
+    have deleted it or the disk have had no room. Raises StateDirError."""
     if not directory.exists():
         prepare(directory)
     for name, text in ((TOKEN_FILE, token), (LISTENER_FILE, address), (ID_FILE, state_id)):
-        if not (directory / name).exists():
+        known = _read(directory, name)
+        if not (directory / name).exists() or (known is not None and known != text):
             _write(directory / name, text)
 
 
+def try_to_keep(directory: Path, token: str, address: str, state_id: str) -> str:
+    """As `keep`; why it could not, or an empty text."""
+    try:
+        keep(directory, token, address, state_id)
+    except StateDirError as error:
+        return str(error)
+    return ""
+
+
 def new_token(directory: Path) -> str:
-    """Write a fresh token that proves the operator, and return it."""
+    """Write a fresh token that proves the operator, and return it, written or not: what the disk has no room
+    for is written by `keep`. Raises StateDirError for everything else."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    _write(directory / TOKEN_FILE, token)
+    _leave(directory / TOKEN_FILE, token)
     return token
 
 
 def record_listener(directory: Path, address: str) -> None:
     """Leave the bound address, so that commands find the server even while the manifest is broken; one of TLS
-    begins with `https://`."""
-    _write(directory / LISTENER_FILE, address)
+    begins with `https://`. As `new_token` where the disk has no room."""
+    _leave(directory / LISTENER_FILE, address)
 
 
 def record_certificate(directory: Path, certificate: Path) -> None:
     """Leave the certificate that the listener shows, by which commands know that it is ours."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        _write(directory / CERTIFICATE_FILE, certificate.read_text(encoding="ascii"))
+        _leave(directory / CERTIFICATE_FILE, certificate.read_text(encoding="ascii"))
 
 
 def forget(directory: Path) -> None:
@@ -172,6 +196,20 @@ def _held_text(directory: Path, handle: int) -> str:
     return f"{holder} already runs this manifest with the state directory {directory}; stop it first."
 
 
+def _leave(path: Path, text: str) -> None:
+    """Write what commands read of this life; what an earlier one left there is no use to anybody."""
+    try:
+        _write(path, text)
+    except StateDirFull as full:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        try:
+            # In the room that the old one had.
+            _write(path, text)
+        except StateDirFull:
+            log.warning("%s Commands cannot find or reach this server until there is room.", full)
+
+
 def _write(path: Path, text: str) -> None:
     """Write a private file in one step: readers see the old text or the new one."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -182,7 +220,10 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
         temporary.replace(path)
     except OSError as error:
-        raise StateDirError(f"Cannot write {path}: {_text(error)}.") from error
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        kind = StateDirFull if error.errno in FULL else StateDirError
+        raise kind(f"Cannot write {path}: {_text(error)}.") from error
 
 
 def _read(directory: Path, name: str) -> str | None:

@@ -246,7 +246,13 @@ async def _whole_attempt(job: Job, lease: Lease) -> bytes:
 async def _post(job: Job, lease: Lease, waits: _Waits) -> UpstreamAnswer:
     body = orjson.dumps(job.build(lease, job.live))
     job.request.phase = "sent"
-    return await waits.limited(lambda: job.services.upstream.post(lease, job.path, body))
+    answer = await waits.limited(lambda: job.services.upstream.post(lease, job.path, body))
+    if lease.is_over():
+        # PL-06: the port of a process that ended is anybody's before its exit is seen. While it lives, the
+        # port is its own, so whoever answered before this look at the process is the engine.
+        answer.close()
+        raise UpstreamLost("close", "the engine had ended; whatever answered on its port is not it")
+    return answer
 
 
 async def _refusal(job: Job, lease: Lease, answer: UpstreamAnswer, waits: _Waits) -> ProxyError:

@@ -194,6 +194,11 @@ class Instance:
         return self.state is State.READY and self.running is not None and self.running.child.alive
 
     @property
+    def reachable(self) -> bool:
+        """Serving, and its process has not ended in a moment of which we do not know yet."""
+        return self.serving and self.running is not None and not self.running.child.is_over()
+
+    @property
     def is_drafting(self) -> bool:
         """Whether its process guesses tokens ahead, by whatever means."""
         by = self.meter.drafting
@@ -257,6 +262,7 @@ class Instance:
             on_release=self._released,
             audio=self.result.audio if self.result else False,
             reasoning=self.plan.reasoning if self.plan else NO_REASONING,
+            is_over=running.child.is_over,
         )
         self.leases.add(lease)
         self.meter.opened(lease, time.monotonic())

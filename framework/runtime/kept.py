@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from framework.engines.tether import untied
 from framework.runtime.child import READER_WAIT_S
 from framework.runtime.logs import LineSplitter, LogBuffer
 from framework.runtime.output_file import OutputFile, new_output
+from framework.runtime.private import made_at
 from framework.runtime.process import EngineProcess
 from framework.runtime.process_identity import is_same, start_identity
 
@@ -69,7 +71,8 @@ class Kept(EngineProcess):
         nothing can be started."""
 
         def start() -> tuple[subprocess.Popen[bytes], OutputFile]:
-            printed = new_output(output)
+            with made_at(output):
+                printed = new_output(output)
             try:
                 read = OutputFile(output)
                 try:
@@ -114,6 +117,9 @@ class Kept(EngineProcess):
         for task in (self._tail, self._watcher):
             task.cancel()
         await asyncio.wait({self._tail, self._watcher}, timeout=READER_WAIT_S)
+
+    def _is_over_uncollected(self) -> bool:
+        return self._watch_for.is_over()
 
     def _signal_group(self, number: signal.Signals | None) -> bool:
         # Once it and its group have gone, nothing keeps their number from somebody else's process.
@@ -186,6 +192,14 @@ class _ExitWatch:
                 self._pidfd = None
         return self._code()
 
+    def is_over(self) -> bool:
+        """Whether it has ended by now. Asks the system, and costs next to nothing where the kernel tells."""
+        if self._pidfd is None:
+            return self._has_ended()
+        look = select.poll()
+        look.register(self._pidfd, select.POLLIN)
+        return bool(look.poll(0))
+
     def forget(self) -> None:
         """Nobody waits for it any more."""
 
@@ -227,6 +241,9 @@ class _OfStranger(_ExitWatch):
     def __init__(self, pid: int, identity: str) -> None:
         super().__init__(pid, lambda: not _is_running(pid, identity))
         self._is_gone = not _is_running(pid, identity)
+
+    def is_over(self) -> bool:
+        return self._is_gone or super().is_over()
 
     async def _wait(self) -> None:
         if not self._is_gone:

@@ -23,6 +23,7 @@ from framework.runtime.decode_probe import can_decode, needs_probe
 from framework.runtime.failures import classify
 from framework.runtime.launch import Answer, Running, Site
 from framework.runtime.port_holder import port_holder
+from framework.runtime.private import made_at
 from framework.runtime.readback import read_back
 from framework.runtime.remote_devices import missing_servers
 from framework.runtime.rungs import Trial, next_trial, tensor_abort
@@ -275,11 +276,12 @@ class Ladder:
         return Climb(LaunchResult(outcome, tuple(self._tries.attempts), failure=failure), None)
 
     def _template_file(self, plan: LaunchPlan) -> Path | None:
-        """Write the chat template beside the launch (06 §6.6); a failure to write fails the launch."""
+        """Write the chat template beside the launch (06 §6.6). Raises Unwritable."""
         if plan.template is None:
             return None
         path = self._site.run_dir / "template.jinja"
-        path.write_text(plan.template, encoding="utf-8")
+        with made_at(path):
+            path.write_text(plan.template, encoding="utf-8")
         return path
 
 

@@ -72,6 +72,8 @@ class Lease:
     audio: bool = False
     reasoning: ReasoningFacts = NO_REASONING
     """What a request may ask of the chat template."""
+    is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
+    """Whether the process has ended by now. Who answers on its port then is a stranger."""
     released: bool = False
     listens: bool = False
     """Whether the holder waits for the engine at this moment, and not for its client."""

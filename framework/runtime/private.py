@@ -1,10 +1,26 @@
-"""Folders that only this user can enter, whatever of them is missing (01 §2.11)."""
+"""Folders that only this user can enter, whatever of them is missing, and what lies there (01 §2.11)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PRIVATE = 0o700
+
+
+class Unwritable(OSError):
+    """What a start needs in the state directory cannot be made; `filename` is its path. Space, or rights, may
+    come back."""
+
+
+@contextmanager
+def made_at(path: Path) -> Iterator[None]:
+    """Raises Unwritable in place of any other OSError: nothing else in the block touches the system."""
+    try:
+        yield
+    except OSError as error:
+        raise Unwritable(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def make_private(directory: Path) -> None:

@@ -52,6 +52,23 @@ class EngineProcess(ABC):
         """Whether the exit has not been seen yet."""
         return not self.exited.done()
 
+    def is_over(self) -> bool:
+        """Whether it has ended by now, also where its exit has not been seen yet. Asks the system."""
+        if not self.alive:
+            return True
+        try:
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except AttributeError:
+            # A system without this call: the exit is seen a moment later.
+            return False
+        except ChildProcessError:
+            return self._is_over_uncollected()
+        return ended is not None
+
+    def _is_over_uncollected(self) -> bool:
+        """The same of a process that is no child of ours, or not any more."""
+        return True
+
     @abstractmethod
     async def wait_output(self) -> None:
         """Wait a moment until what an ended process has printed is in the log."""

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from framework.runtime import launch, slot_restoring
@@ -17,7 +16,7 @@ from framework.runtime.fetching import hub_sources
 from framework.runtime.instance import Instance
 from framework.runtime.ladder import OF_DEVICE_MEMORY, Climb, Ladder, Tries
 from framework.runtime.launch import Running, Site
-from framework.runtime.private import make_private
+from framework.runtime.private import Unwritable, made_at, make_private
 from framework.runtime.seeker import Seeker, Unwanted
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
@@ -226,6 +225,8 @@ class Starting:
             await finish(self._site(instance).clean())
             ended_early(instance)
             raise
+        except Unwritable as error:
+            return Climb(LaunchResult("failed", failure=_no_room(error)), None)
         except Exception:
             log.exception("%s: the start failed", instance.name)
             return Climb(LaunchResult("failed", failure=Failure(INTERNAL_ERROR)), None)
@@ -234,10 +235,8 @@ class Starting:
         if instance.plan is None:
             raise RuntimeError(f"{instance.name} has no plan")
         site = self._site(instance)
-        try:
+        with made_at(site.run_dir):
             await asyncio.to_thread(make_private, site.run_dir)
-        except OSError as error:
-            return Climb(LaunchResult("failed", failure=_no_run_dir(site.run_dir, error)), None)
         instance.plan, no_folder = await slot_restoring.with_folder(site, instance.plan)
         if no_folder is not None:
             self._explain(instance, no_folder)
@@ -304,13 +303,13 @@ def _given_up(climb: Climb, failure: Failure) -> Climb:
     return Climb(replace(climb.result, outcome="failed", failure=failure), None)
 
 
-def _no_run_dir(directory: Path, error: OSError) -> Failure:
+def _no_room(error: Unwritable) -> Failure:
     reason = Reason(
         "state_dir_unusable",
-        f"The state directory cannot be used: {directory}: {error.strerror}.",
+        f"The state directory cannot be used: {error.filename}: {error.strerror}.",
         "Free space or correct its rights; the model is tried again by itself.",
         "error",
-        {"path": str(directory)},
+        {"path": error.filename},
     )
     return Failure(reason, retryable=True)
 

@@ -349,9 +349,9 @@ class Supervisor:
         self._shop.events.touch()
 
     def _serving(self) -> list[Instance]:
-        """Ready instances that were not told to end, be it a moment ago."""
+        """Ready instances that were not told to end, nor ended by themselves, be it a moment ago."""
         current = ((r, r.current) for r in self.replicas)
-        return [instance for r, instance in current if instance and instance.serving and not r.going]
+        return [instance for r, instance in current if instance and instance.reachable and not r.going]
 
     def _current(self) -> list[Instance]:
         return [replica.current for replica in self.replicas if replica.current is not None]

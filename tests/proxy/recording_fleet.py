@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from framework.runtime.engine_client import EngineClient
@@ -44,6 +44,8 @@ class RecordingFleet:
     leases: list[Lease] = field(default_factory=list)
     failures: list[Failed] = field(default_factory=list)
     waiting: int = 0
+    ended: Container[str] = ()
+    """Instances whose process has ended although nobody has seen it yet."""
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -83,8 +85,9 @@ class RecordingFleet:
         if self.refusal is not None:
             raise self.refusal
         number = len(self.leases) + 1
+        name = f"{model_id}.0@{number}"
         lease = Lease(
-            instance=f"{model_id}.0@{number}",
+            instance=name,
             model=model_id,
             replica=0,
             generation=number,
@@ -97,6 +100,7 @@ class RecordingFleet:
             on_release=lambda released: None,
             audio=self.audio,
             reasoning=self.reasoning,
+            is_over=lambda: name in self.ended,
         )
         self.leases.append(lease)
         return lease

@@ -53,6 +53,12 @@ async def drop_in_the_answer(call: Call) -> None:
     call.drop()
 
 
+async def answer_as_a_stranger(call: Call) -> None:
+    await call.start_stream()
+    await call.events(role(), piece("stranger"), finish())
+    await call.end()
+
+
 BREAKS: list[Any] = [
     pytest.param(drop_at_once, id="reset"),
     pytest.param(close_at_once, id="closed"),
@@ -94,6 +100,22 @@ async def test_a_port_that_nobody_listens_on_is_tried_once_more(world: World) ->
     world.fleet.report_failure = report  # type: ignore[method-assign]
     assert (await world.chat()).status == 200
     assert reports == [("connect", False)]
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+async def test_who_answers_in_place_of_an_engine_that_has_ended_is_not_believed(
+    world: World, streamed: bool
+) -> None:
+    # PL-06: somebody else got its port before its exit was seen.
+    world.fleet.ended = {"smol.0@1"}
+    world.fleet.verdicts = [RETRY]
+    world.engine.scripts = [answer_as_a_stranger]
+    call = await world.chat(stream=streamed)
+    assert call.status == 200
+    assert b"stranger" not in call.body
+    (failure,) = world.fleet.failures
+    assert (failure.instance, failure.opened) == ("smol.0@1", False)
+    assert world.fleet.open_leases == 0
 
 
 async def test_the_second_attempt_is_built_for_its_own_instance(world: World) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ class RunningPaddock:
     port: int
     log_path: Path
     environment: Mapping[str, str] = field(repr=False)
+    wrapper: tuple[str, ...] = ()
+    """What it is run behind: a command that becomes the command that follows it."""
     seen: dict[int, psutil.Process] = field(default_factory=dict, repr=False)
 
     @property
@@ -142,7 +144,7 @@ class RunningPaddock:
     def restart(self) -> None:
         """Run `paddock up` again, after `stop` or `kill`, with the same manifest, port and state."""
         assert self.process.poll() is not None, "stop it first"
-        self.process = spawn_up(self.manifest, self.log_path, self.environment)
+        self.process = spawn_up(self.manifest, self.log_path, self.environment, self.wrapper)
         self.wait_ready()
 
     def survivors(self) -> list[int]:
@@ -225,11 +227,13 @@ def start_paddock(
     return running
 
 
-def spawn_up(manifest: Path, log_path: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def spawn_up(
+    manifest: Path, log_path: Path, environment: Mapping[str, str], wrapper: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     """`paddock up` in a session of its own, its output appended to a file."""
     with log_path.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "framework", "up", "--manifest", str(manifest)],
+            [*wrapper, sys.executable, "-m", "framework", "up", "--manifest", str(manifest)],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=log,
