@@ -10,7 +10,7 @@ from pathlib import Path
 from framework.values.instance import State
 from framework.values.request import RestartPolicy
 from tests.conftest import MakeFake
-from tests.runtime.conftest import FleetRig, changed, request_for
+from tests.runtime.conftest import ALONE, FleetRig, changed, request_for
 from tests.support.waiting import eventually
 
 API = Path(__file__).resolve().parents[2] / "docs" / "api.md"
@@ -34,7 +34,7 @@ async def test_a_life_with_crashes_says_what_happened_in_all_its_fields(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:
     policy = RestartPolicy(max_crashes=1, window_s=600.0, stable_after_s=300.0)
-    request = request_for(fake_engine(), tiny_gguf, live={"restart": policy})
+    request = request_for(fake_engine(), tiny_gguf, pool=ALONE, live={"restart": policy})
     rig.declare(request)
     first = await rig.until("m", State.READY)
     lease = await rig.fleet.acquire("m")

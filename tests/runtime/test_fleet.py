@@ -13,7 +13,8 @@ import pytest
 from framework.runtime.lease import LeaseRefused
 from framework.values.instance import State
 from tests.conftest import MakeFake
-from tests.runtime.conftest import FleetRig, alive, changed, request_for
+from tests.runtime.conftest import ALONE, FleetRig, alive, changed, request_for
+from tests.support.waiting import eventually
 
 
 async def test_a_model_that_loads_at_start_becomes_ready(
@@ -51,7 +52,7 @@ async def test_a_changed_context_replaces_the_process(
     assert new.pid != old.pid
     assert new.generation == old.generation + 1
     assert rig.event("replaced").data["to"] == new.instance
-    assert alive([old.pid or 0]) == []
+    await eventually(lambda: not alive([old.pid or 0]), what="the old process to end")
 
 
 async def test_a_live_change_touches_no_process(
@@ -226,7 +227,7 @@ async def test_a_replacement_that_fails_rolls_back(
     rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:
     good, bad = fake_engine(), fake_engine(exit_code=1, stderr=["error: no such luck"])
-    request = request_for(good, tiny_gguf)
+    request = request_for(good, tiny_gguf, pool=ALONE)
     rig.declare(request)
     await rig.until("m", State.READY)
     rig.declare(changed(request, engine=request_for(bad, tiny_gguf).engine))
