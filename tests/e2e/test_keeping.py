@@ -117,9 +117,7 @@ def test_a_live_change_of_on_exit_says_what_each_process_will_really_do(
     paddock.edit(STOP, KEEP)
     paddock.wait(lambda: codes() == ["ends_with_up"], 20, "the difference to be told")
     assert paddock.command("reload", "a").returncode == 0
-    paddock.wait(lambda: paddock.pids().get("a", [first]) != [first], 20, "another process")
-    paddock.wait_state("a", "ready")
-    second = paddock.pids()["a"][0]
+    second = paddock.wait_replaced("a", first)
     assert codes() == []
     paddock.edit(KEEP, STOP)
     paddock.wait(lambda: codes() == ["outlives_a_crash"], 20, "the difference to be told")

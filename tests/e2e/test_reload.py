@@ -40,7 +40,7 @@ def test_editing_one_model_changes_only_its_process_and_no_open_stream(trio: Run
     streams = [Stream(trio, name, STREAM) for name in ("a", "c")]
     trio.wait(lambda: all(stream.raw.count(b"data:") > 3 for stream in streams), 20, "both streams to flow")
     trio.edit("[models.b]\n", "[models.b]\nthreads = 3\n")
-    trio.wait(lambda: trio.pids().get("b", before["b"]) != before["b"], 20, "b to be replaced")
+    trio.wait_replaced("b", before["b"][0])
     for stream in streams:
         stream.join()
     after = trio.pids()
@@ -57,8 +57,7 @@ def test_alias_and_time_out_apply_live_and_a_context_restarts(trio: RunningPaddo
     head, b = text.split("[models.b]\n")
     trio.write(head + "[models.b]\n" + b.replace("context = 1024", "context = 2048", 1))
     trio.wait(lambda: chat(trio, "alias-of-a").status_code == 200, 20, "the alias to answer")
-    trio.wait(lambda: trio.pids().get("b", before["b"]) != before["b"], 20, "b to be replaced")
-    trio.wait_state("b", "ready")
+    trio.wait_replaced("b", before["b"][0])
     after = trio.pids()
     assert (after["a"], after["c"]) == (before["a"], before["c"])
     assert trio.model("b")["instances"][0]["running"]["context"] == 2048

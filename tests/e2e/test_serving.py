@@ -187,7 +187,7 @@ def test_hot_edit_of_one_real_model_leaves_the_stream_of_the_other(real: Running
     stream = Stream(real, "plain", {"max_tokens": 200, **NO_EARLY_END})
     real.wait(lambda: len(stream.pieces) > 2, 60, "the stream to flow")
     real.edit("context = 2048", "context = 1536")
-    real.wait(lambda: real.pids().get("other", before["other"]) != before["other"], 60, "the replacement")
+    real.wait_replaced("other", before["other"][0])
     stream.join()
     assert stream.raw.endswith(b"data: [DONE]\n\n")
     assert real.pids()["plain"] == before["plain"]

@@ -77,6 +77,17 @@ class RunningPaddock:
                 found[model["name"]] = pids
         return found
 
+    def wait_replaced(self, name: str, pid: int, timeout_s: float = 60.0) -> int:
+        """Wait until another process than `pid` is the only one of a model; its process id."""
+
+        def only() -> int | None:
+            pids = self.pids().get(name, [])
+            return pids[0] if len(pids) == 1 and pids[0] != pid else None
+
+        found: int = self.wait(only, timeout_s, f"{name} to be replaced")
+        self.wait_state(name, "ready")
+        return found
+
     def events(self, **query: Any) -> list[dict[str, Any]]:
         """`GET /api/v1/events` (13 §6), oldest first."""
         answer = self.api("GET", "/events", params=query).json()
