@@ -83,7 +83,7 @@ class Replacement:
                 await self._surge(old, new, cause, began_s)
                 return
             except AnotherPlanNeeded as needed:
-                self._voice.failed(needed.failure, None, refused=False)
+                self._voice.not_beside(needed.failure.reason)
                 new = await self._plan(old, cause, needed.withheld)
         if new is not None:
             await self._stop_first(old, new, cause, began_s)

@@ -140,6 +140,12 @@ class Voice:
         text = reason.message if reason else "the new settings failed to start"
         self.say("rolled_back", f"back on the settings before: {text}", reason=reason)
 
+    def not_beside(self, reason: Reason) -> None:
+        """The new instance failed beside the old one in a way that it may not fail in its place."""
+        self.say(
+            "degraded", f"not started beside the old one, which ends first: {reason.message}", reason=reason
+        )
+
     def replacement_failed(self, reason: Reason) -> None:
         """The replacement came to nothing; the serving instance was not touched."""
         self.say("replacement_failed", reason.message, reason=reason)

@@ -174,6 +174,9 @@ async def test_memory_that_runs_out_beside_it_is_taken_from_it(
     await until_another_serves(rig, pid, "a")
     assert rig.event("replaced").data["strategy"] == "stop_first"
     assert len(engine.starts()) == 3
+    told = [event for event in rig.events.recent(kind="degraded", limit=9) if event.reason is not None]
+    why = next(event.message for event in told if event.reason and event.reason.code == "out_of_memory")
+    assert "which ends first" in why
     assert len(rig.shop.ledger.residents()) == 1
 
 
