@@ -85,6 +85,25 @@ TEST_CASE("what pays while all slots draft is left out where one does") {
     CHECK(usual_rows(blocks, 1) == 0);
 }
 
+TEST_CASE("a slot that is forgotten finds as often as all slots do") {
+    const auto gain_alone = [](bool is_forgotten) {
+        Blocks blocks;
+        blocks.learn();
+        constexpr SequenceId last = n_slots - 1;
+        for (int i = 0; i < 100; ++i) {
+            blocks.cycle(last);
+        }
+        if (is_forgotten) {
+            blocks.control.reset(last);
+        }
+        blocks.ids = {last};
+        blocks.cycle(0);
+        return blocks.control.view(last, text).gain;
+    };
+    CHECK(gain_alone(false) < 0.1);
+    CHECK(gain_alone(true) > 0.5);
+}
+
 TEST_CASE("drafts stay whole while nothing is known of costs, and as trials") {
     DepthControl control({}, 2);
     const std::vector<SequenceId> ids{0, 1};

@@ -64,9 +64,12 @@ void DepthControl::begin(SequenceId slot, DraftType type, const DepthSetting& se
 
 void DepthControl::reset(SequenceId slot) {
     if (Slot* at = slot_at(slot)) {
-        for (Lane& lane : at->lanes) {
-            lane.state.clear_data();
+        for (std::size_t type = 0; type < n_types; ++type) {
+            at->lanes[type].state.clear_data();
+            at->lanes[type].found = finds_[type];
         }
+        at->rows = 1.0;
+        at->tokens = 1.0;
     }
 }
 

@@ -20,13 +20,12 @@ void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Ve
     const bool has_left = verified.n_accepted > verified.n_main;
     const std::int32_t n_examined = has_left ? verified.n_main + 1 : verified.n_examined;
     const bool was_cut = verified.n_covered == verified.n_accepted && verified.n_covered < draft.size();
-    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_main, n_examined,
-                         was_cut ? n_examined : draft.size());
+    const std::int32_t n_covered = was_cut ? n_examined : draft.size();
+    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_main, n_examined, n_covered);
     control_.add_side_chains(slot.id, draft.n_verified() - draft.size(),
                              verified.n_accepted - verified.n_main);
     for (DrafterSet::Member& runner : drafters_.members()) {
-        runner.drafter->accepted(slot.id, draft.size(), verified.n_main,
-                                 runner.drafter->type() == draft.type);
+        runner.drafter->accepted(slot.id, n_covered, verified.n_main, runner.drafter->type() == draft.type);
     }
 }
 
