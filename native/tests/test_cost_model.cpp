@@ -72,6 +72,20 @@ TEST_CASE("all rows of a bucket cost what its mean says, as backends take them b
     CHECK(*model.cycle_ms(12, 0) == doctest::Approx(56.0));
 }
 
+TEST_CASE("rows of a bucket wider than a block cost more the more they are") {
+    CostModel model = measured(4, 30.0);
+    const auto add = [&](std::int32_t rows) {
+        for (int i = 0; i < 3; ++i) {
+            model.add_cycle(rows, 10.0 + 5.0 * rows, 0);
+        }
+    };
+    add(36);
+    CHECK(*model.cycle_ms(46, 0) == doctest::Approx(240.0));
+    add(130);
+    CHECK(*model.cycle_ms(100, 0) == doctest::Approx(510.0));
+    CHECK(*model.cycle_ms(190, 0) == doctest::Approx(960.0));
+}
+
 TEST_CASE("a sample far above the mean is cut") {
     CostModel model = measured(1, 10.0);
     model.add_cycle(1, 10.0, 0);
