@@ -110,13 +110,13 @@ TEST_CASE("times that are no numbers are left out") {
 
 TEST_CASE("an unknown class of drafting slots costs what the nearest known one does") {
     CostModel model(0.2, 3);
-    model.add_draft(DraftType::draft_simple, 2, 3, 6.0);
+    model.add_draft({DraftType::draft_simple, 2, 3, 6.0});
     CHECK(model.draft_cost(DraftType::draft_simple).of(8, 4) == doctest::Approx(8.0));
     CHECK(model.draft_cost(DraftType::ngram_mod).of(1, 4) == 0.0);
 }
 
 TEST_CASE("the cost of an n-gram draft does not grow with its length") {
     CostModel model(0.2, 3);
-    model.add_draft(DraftType::ngram_mod, 1, 48, 0.5);
+    model.add_draft({DraftType::ngram_mod, 1, 48, 0.5});
     CHECK(model.draft_cost(DraftType::ngram_mod).of(1, 64) == doctest::Approx(0.5));
 }

@@ -36,13 +36,11 @@ struct Blocks {
             }
         }
         control.shorten(drafts, text);
-        DepthControl::Cycle cycle{
-            .is_pure = true, .rows = n_slots, .draft_ms = 0.0, .type = text, .n_memory_tokens = 100};
+        DepthControl::Cycle cycle{.is_pure = true, .rows = n_slots, .n_memory_tokens = 100};
         for (const auto& draft : drafts) {
             control.on_verified(draft.slot, text, draft.size, draft.size, draft.size, draft.size);
             cycle.rows += draft.size;
             cycle.n_drafting += draft.size > 0 ? 1 : 0;
-            cycle.deepest = std::max(cycle.deepest, draft.size);
         }
         const std::int32_t n_blocks = (cycle.rows + 7) / 8;
         cycle.model_ms = 10.0 + 23.2 * n_blocks;

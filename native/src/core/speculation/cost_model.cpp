@@ -85,12 +85,12 @@ void CostModel::add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_to
     }
 }
 
-void CostModel::add_draft(DraftType type, std::int32_t n_drafting, std::int32_t deepest, double ms) {
-    if (n_drafting <= 0 || deepest <= 0 || !std::isfinite(ms) || ms < 0.0) {
+void CostModel::add_draft(const DraftWork& work) {
+    if (work.n_drafting <= 0 || work.deepest <= 0 || !std::isfinite(work.ms) || work.ms < 0.0) {
         return;
     }
-    DraftMean& mean = drafts_[static_cast<std::size_t>(type)][DraftCost::class_of(n_drafting)];
-    const double value = is_model_drafter(type) ? ms / deepest : ms;
+    DraftMean& mean = drafts_[static_cast<std::size_t>(work.type)][DraftCost::class_of(work.n_drafting)];
+    const double value = is_model_drafter(work.type) ? work.ms / work.deepest : work.ms;
     approach(mean.ms, value, mean.is_known ? ewma_ : 1.0);
     mean.is_known = true;
 }

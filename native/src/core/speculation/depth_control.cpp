@@ -239,7 +239,9 @@ void DepthControl::end_cycle(const Cycle& cycle) {
             trial_ms_ = std::min(trial_ms_ + trial_share * (cycle.model_ms + cycle.draft_ms), most_trial_ms_);
         }
         model_.add_cycle(cycle.rows, cycle.model_ms, cycle.n_memory_tokens);
-        model_.add_draft(cycle.type, cycle.n_drafting, cycle.deepest, cycle.draft_ms);
+        for (const DraftWork& work : cycle.works) {
+            model_.add_draft(work);
+        }
         if (cycle.n_drafting == 0) {
             last_undrafted_[generating_.size()] = n_drafting_cycles_;
         }

@@ -31,9 +31,10 @@ class DepthControl {
         std::int32_t rows = 0;
         double model_ms = 0.0;  // verify, accept and other
         double draft_ms = 0.0;
+        /// Slots that had a draft verified.
         std::int32_t n_drafting = 0;
-        std::int32_t deepest = 0;
-        DraftType type = DraftType::draft_simple;
+        /// Of the drafters that were asked; what they made may have been cut, or left out as a whole.
+        std::vector<DraftWork> works{};
         std::int64_t n_memory_tokens = 0;
     };
 

@@ -71,8 +71,7 @@ void Speculator::end_cycle(const CycleWork& work) {
                         .model_ms = total_ms - draft_ms,
                         .draft_ms = draft_ms,
                         .n_drafting = n_drafting_,
-                        .deepest = deepest_,
-                        .type = cycle_type_,
+                        .works = works_,
                         .n_memory_tokens = n_memory_tokens_});
     for (std::size_t controller = 0; controller < totals.controller_changes.size(); ++controller) {
         for (std::size_t kind = 0; kind < totals.controller_changes[controller].size(); ++kind) {
