@@ -115,6 +115,19 @@ TEST_CASE("drafts stay whole while nothing is known of costs, and as trials") {
     CHECK(drafts[1].size == 3);
 }
 
+TEST_CASE("drafts stay whole where the costs of their rows are not known") {
+    Blocks blocks;
+    blocks.learn();
+    blocks.control.forget_costs();
+    // Cycles in which nobody was asked for a draft.
+    for (std::int32_t i = 0; i < DepthParams().min_samples; ++i) {
+        blocks.control.start_cycle(blocks.ids, 100);
+        blocks.control.end_cycle(
+            {.is_pure = true, .rows = n_slots, .model_ms = 33.2, .n_memory_tokens = 100});
+    }
+    CHECK(rows_of(blocks.cycle(n_slots)) >= 8);
+}
+
 TEST_CASE("a draft that branches is used whole") {
     Blocks blocks;
     blocks.learn();

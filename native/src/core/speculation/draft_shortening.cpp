@@ -60,9 +60,6 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
         costs.fixed_tokens += slot.hoped;
     }
     const std::vector<double> cycle_ms = model_.cycle_ms(rows, most_rows + 1, n_memory_tokens_);
-    if (cycle_ms.empty()) {
-        return;
-    }
     costs.cycle_ms = cycle_ms;
     constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
     std::vector<double> gains(open.size() * stride);
@@ -74,13 +71,15 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
         fill_gains(state, type, known);
         slots.push_back({.gains = known, .n_min = state.setting.n_min});
     }
-    DepthPlan plan = best_plan(slots, costs);
     std::vector<std::int32_t> whole;
     whole.reserve(open.size());
     for (const Found* draft : open) {
         whole.push_back(draft->size);
     }
-    if (plan.score < (1.0 + least_gain) * score_of(slots, whole, costs)) {
+    const double whole_score = score_of(slots, whole, costs);
+    DepthPlan plan = best_plan(slots, costs);
+    // Costs that are not known far enough are learnt by whole drafts alone.
+    if (whole_score <= 0.0 || plan.score < (1.0 + least_gain) * whole_score) {
         plan.depths = whole;
     }
     for (std::size_t i = 0; i < open.size(); ++i) {
