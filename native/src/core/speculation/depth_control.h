@@ -105,6 +105,8 @@ class DepthControl {
         /// Of this cycle: it may draft deeper than is known to pay; less is used of its draft than there was.
         bool is_trial = false;
         bool is_shortened = false;
+        /// Its next draft is left whole, to see what all of it is worth, where the time for trials allows it.
+        bool is_look_due = false;
     };
     struct Slot {
         std::array<Lane, n_types> lanes;
@@ -153,6 +155,8 @@ class DepthControl {
     void fill_group(Group& group, DraftType type);
     void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
     void set_taken(Found& draft, DraftType type, std::int32_t size);
+    void take_looks(std::span<Found* const> drafts, DraftType type, const PlanCosts& costs,
+                    std::span<const PlanSlot> slots, std::vector<std::int32_t>& depths);
     void decide(DraftType type);
     void judge_probes(DraftType type);
     void add_means();

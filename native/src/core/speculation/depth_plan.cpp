@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
 
 namespace paddock {
 namespace {
@@ -98,8 +97,8 @@ void improve(Choice& best, std::span<const Step> steps, std::int32_t deepest, do
 
 }  // namespace
 
-double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
-                const PlanCosts& costs) {
+std::optional<CycleYield> yield_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
+                                   const PlanCosts& costs) {
     double tokens = static_cast<double>(slots.size()) + costs.fixed_tokens;
     double rows = 0.0;
     std::int32_t n_drafting = costs.fixed_drafting;
@@ -115,10 +114,15 @@ double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> d
     }
     const std::optional<double> rows_ms = ms_of(rows, costs);
     if (!rows_ms) {
-        return 0.0;
+        return std::nullopt;
     }
-    const double ms = *rows_ms + costs.draft.of(n_drafting, deepest);
-    return ms > 0.0 ? 1000.0 * tokens / ms : 0.0;
+    return CycleYield{tokens, *rows_ms + costs.draft.of(n_drafting, deepest)};
+}
+
+double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
+                const PlanCosts& costs) {
+    const std::optional<CycleYield> yield = yield_of(slots, depths, costs);
+    return yield && yield->ms > 0.0 ? 1000.0 * yield->tokens / yield->ms : 0.0;
 }
 
 DepthPlan best_plan(std::span<const PlanSlot> slots, const PlanCosts& costs) {
