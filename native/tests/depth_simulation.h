@@ -78,8 +78,8 @@ struct Simulation {
         double ms = 0.0;
         for (std::int32_t i = 0; i < n_cycles; ++i) {
             control.start_cycle(ids, 1000);
-            DepthControl::Cycle cycle{
-                .is_pure = true, .rows = n_slots, .type = type, .n_memory_tokens = 1000};
+            DepthControl::Cycle cycle{.is_pure = true, .rows = n_slots, .n_memory_tokens = 1000};
+            std::int32_t deepest = 0;
             for (const SequenceId id : ids) {
                 const std::int32_t cap = control.is_baseline_probe() ? 0 : control.cap(id, type, true);
                 const std::int32_t depth = found < 1.0 && uniform(random) >= found ? 0 : cap;
@@ -91,13 +91,14 @@ struct Simulation {
                 control.on_verified(id, type, depth, accepted, std::min(depth, accepted + 1), depth);
                 cycle.rows += depth;
                 cycle.n_drafting += depth > 0 ? 1 : 0;
-                cycle.deepest = std::max(cycle.deepest, depth);
+                deepest = std::max(deepest, depth);
             }
             const double model = machine.cycle_ms(cycle.rows);
-            const double draft = drafting_ms(cycle.deepest);
+            const double draft = drafting_ms(deepest);
             ms += model + draft;
             cycle.model_ms = model * std::max(0.1, 1.0 + noise * normal(random));
             cycle.draft_ms = draft * std::max(0.1, 1.0 + noise * normal(random));
+            cycle.works = {{type, cycle.n_drafting, deepest, cycle.draft_ms}};
             control.end_cycle(cycle);
         }
         return tokens / ms;

@@ -72,6 +72,20 @@ TEST_CASE("all rows of a bucket cost what its mean says, as backends take them b
     CHECK(*model.cycle_ms(12, 0) == doctest::Approx(56.0));
 }
 
+TEST_CASE("rows of a bucket wider than a block cost more the more they are") {
+    CostModel model = measured(4, 30.0);
+    const auto add = [&](std::int32_t rows) {
+        for (int i = 0; i < 3; ++i) {
+            model.add_cycle(rows, 10.0 + 5.0 * rows, 0);
+        }
+    };
+    add(36);
+    CHECK(*model.cycle_ms(46, 0) == doctest::Approx(240.0));
+    add(130);
+    CHECK(*model.cycle_ms(100, 0) == doctest::Approx(510.0));
+    CHECK(*model.cycle_ms(190, 0) == doctest::Approx(960.0));
+}
+
 TEST_CASE("a sample far above the mean is cut") {
     CostModel model = measured(1, 10.0);
     model.add_cycle(1, 10.0, 0);
@@ -96,13 +110,13 @@ TEST_CASE("times that are no numbers are left out") {
 
 TEST_CASE("an unknown class of drafting slots costs what the nearest known one does") {
     CostModel model(0.2, 3);
-    model.add_draft(DraftType::draft_simple, 2, 3, 6.0);
+    model.add_draft({DraftType::draft_simple, 2, 3, 6.0});
     CHECK(model.draft_cost(DraftType::draft_simple).of(8, 4) == doctest::Approx(8.0));
     CHECK(model.draft_cost(DraftType::ngram_mod).of(1, 4) == 0.0);
 }
 
 TEST_CASE("the cost of an n-gram draft does not grow with its length") {
     CostModel model(0.2, 3);
-    model.add_draft(DraftType::ngram_mod, 1, 48, 0.5);
+    model.add_draft({DraftType::ngram_mod, 1, 48, 0.5});
     CHECK(model.draft_cost(DraftType::ngram_mod).of(1, 64) == doctest::Approx(0.5));
 }

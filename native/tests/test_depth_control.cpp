@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/speculation/depth_control.h"
+#include "core/speculation/draft_counts.h"
 
 using namespace paddock;
 
@@ -27,17 +28,19 @@ struct Bench {
     /// One cycle in which the first `share` tokens of a draft are right; the rows that it had.
     std::int32_t cycle(std::int32_t n_right = 64) {
         control.start_cycle(ids, 100);
-        DepthControl::Cycle cycle{.is_pure = true, .draft_ms = 0.0, .type = model, .n_memory_tokens = 100};
+        DepthControl::Cycle cycle{.is_pure = true, .n_memory_tokens = 100};
+        std::int32_t deepest = 0;
         for (const SequenceId id : ids) {
             const std::int32_t cap = control.is_baseline_probe() ? 0 : control.cap(id, model, true);
             const std::int32_t accepted = std::min(cap, n_right);
             control.on_verified(id, model, cap, accepted, std::min(cap, accepted + 1), cap);
             cycle.rows += 1 + cap;
             cycle.n_drafting += cap > 0 ? 1 : 0;
-            cycle.deepest = std::max(cycle.deepest, cap);
+            deepest = std::max(deepest, cap);
         }
         cycle.model_ms = 10.0 + cycle.rows;
-        cycle.draft_ms = cycle.deepest;
+        cycle.draft_ms = deepest;
+        cycle.works = {{model, cycle.n_drafting, deepest, cycle.draft_ms}};
         control.end_cycle(cycle);
         return cycle.rows;
     }
@@ -78,8 +81,6 @@ TEST_CASE("a draft with side chains teaches what its main path was worth") {
                            .rows = rows,
                            .model_ms = 10.0 + rows,
                            .n_drafting = cap > 0 ? 1 : 0,
-                           .deepest = cap,
-                           .type = model,
                            .n_memory_tokens = 100});
     }
     CHECK(control.view(0, model).depth == 3);
@@ -96,6 +97,41 @@ TEST_CASE("good drafts keep drafting on, bad ones turn it off") {
     CHECK(good.control.view(0, model).gain > 0.5);
     CHECK(bad.control.view(0, model).depth == 0);
     CHECK(good.control.changes()[0][3] == 1);
+}
+
+TEST_CASE("drafting costs what drafts were made, whatever is used of them") {
+    for (const std::int32_t n_used : {0, 1}) {
+        Bench bench(1);
+        for (int i = 0; i < 20; ++i) {
+            bench.cycle();
+        }
+        for (int i = 0; i < 40; ++i) {
+            bench.control.start_cycle(bench.ids, 100);
+            const std::int32_t cap =
+                bench.control.is_baseline_probe() ? 0 : bench.control.cap(0, model, true);
+            const std::int32_t used = std::min(cap, n_used);
+            bench.control.on_verified(0, model, used, used, used, used);
+            DepthControl::Cycle cycle{.is_pure = true, .rows = 1 + used, .n_memory_tokens = 100};
+            cycle.model_ms = 10.0 + cycle.rows;
+            cycle.draft_ms = 4.0 * cap;
+            cycle.n_drafting = used > 0 ? 1 : 0;
+            cycle.works = {{model, cap > 0 ? 1 : 0, cap, cycle.draft_ms}};
+            bench.control.end_cycle(cycle);
+        }
+        CAPTURE(n_used);
+        CHECK(bench.control.view(0, model).depth == 3);
+        CHECK(bench.control.view(0, model).score == doctest::Approx(4000.0 / (14.0 + 3 * 4.0)).epsilon(0.02));
+    }
+}
+
+TEST_CASE("what drafters made is counted before it is used") {
+    std::vector<Draft> drafts(3);
+    drafts[0].tokens.resize(4);
+    drafts[2].tokens.resize(2);
+    const DraftWork work = work_of(model, drafts, 12.0);
+    CHECK(work.n_drafting == 2);
+    CHECK(work.deepest == 4);
+    CHECK(work.ms == 12.0);
 }
 
 TEST_CASE("a cycle without drafts renews the baseline at its interval") {
@@ -194,8 +230,6 @@ TEST_CASE("a trial that finds nothing to draft costs nothing, and old costs hold
                                  .rows = 1 + drafted,
                                  .model_ms = 11.0 + drafted,
                                  .n_drafting = drafted > 0 ? 1 : 0,
-                                 .deepest = drafted,
-                                 .type = look_up,
                                  .n_memory_tokens = 100});
         return 1 + accepted;
     };
@@ -277,8 +311,7 @@ TEST_CASE("an n-gram drafter without drafts stays in warm-up and holds up nobody
     for (int i = 0; i < 60; ++i) {
         bench.control.start_cycle(bench.ids, 100);
         bench.control.cap(0, DraftType::ngram_simple, true);
-        bench.control.end_cycle(
-            {.is_pure = true, .rows = 1, .model_ms = 10.0, .type = model, .n_memory_tokens = 100});
+        bench.control.end_cycle({.is_pure = true, .rows = 1, .model_ms = 10.0, .n_memory_tokens = 100});
     }
     CHECK(std::string(bench.control.view(0, DraftType::ngram_simple).state) == "warmup");
     for (int i = 0; i < 60; ++i) {

@@ -130,3 +130,15 @@ TEST_CASE("drafts that are seldom found give and cost less") {
     CHECK(two.plan().depths == Depths{1, 1});
     CHECK(two.score({1, 1}) == doctest::Approx(1000.0 * (2.0 + 2 * 0.5 * 0.9) / (11.0 + 1.0)));
 }
+
+TEST_CASE("drafts that are seldom found cost what their rows do when they are") {
+    Case one({{0.5, 0.5, 0.5, 0.5}}, {10.0, 20.0, 30.0, 40.0, 50.0});
+    one.costs.draft = {};
+    one.slots[0].found = 0.1;
+    CHECK(one.plan().depths == Depths{0});
+    CHECK(one.score({1}) == doctest::Approx(1000.0 * 1.05 / 11.0));
+    CHECK(one.score({4}) == doctest::Approx(1000.0 * 1.09375 / 14.0));
+    one.cycle_ms = {10.0};
+    one.costs.cycle_ms = one.cycle_ms;
+    CHECK(one.score({4}) == 0.0);
+}

@@ -18,6 +18,7 @@ using Founds = std::vector<DepthControl::Found>;
 struct Blocks {
     std::vector<SequenceId> ids;
     DepthControl control{{}, n_slots};
+    bool is_pure = true;
 
     Blocks() {
         for (SequenceId id = 0; id < n_slots; ++id) {
@@ -36,13 +37,11 @@ struct Blocks {
             }
         }
         control.shorten(drafts, text);
-        DepthControl::Cycle cycle{
-            .is_pure = true, .rows = n_slots, .draft_ms = 0.0, .type = text, .n_memory_tokens = 100};
+        DepthControl::Cycle cycle{.is_pure = is_pure, .rows = n_slots, .n_memory_tokens = 100};
         for (const auto& draft : drafts) {
             control.on_verified(draft.slot, text, draft.size, draft.size, draft.size, draft.size);
             cycle.rows += draft.size;
             cycle.n_drafting += draft.size > 0 ? 1 : 0;
-            cycle.deepest = std::max(cycle.deepest, draft.size);
         }
         const std::int32_t n_blocks = (cycle.rows + 7) / 8;
         cycle.model_ms = 10.0 + 23.2 * n_blocks;
@@ -85,6 +84,25 @@ TEST_CASE("what pays while all slots draft is left out where one does") {
     CHECK(usual_rows(blocks, 1) == 0);
 }
 
+TEST_CASE("a slot that is forgotten finds as often as all slots do") {
+    const auto gain_alone = [](bool is_forgotten) {
+        Blocks blocks;
+        blocks.learn();
+        constexpr SequenceId last = n_slots - 1;
+        for (int i = 0; i < 100; ++i) {
+            blocks.cycle(last);
+        }
+        if (is_forgotten) {
+            blocks.control.reset(last);
+        }
+        blocks.ids = {last};
+        blocks.cycle(0);
+        return blocks.control.view(last, text).gain;
+    };
+    CHECK(gain_alone(false) < 0.1);
+    CHECK(gain_alone(true) > 0.5);
+}
+
 TEST_CASE("drafts stay whole while nothing is known of costs, and as trials") {
     DepthControl control({}, 2);
     const std::vector<SequenceId> ids{0, 1};
@@ -96,6 +114,34 @@ TEST_CASE("drafts stay whole while nothing is known of costs, and as trials") {
     control.shorten(drafts, text);
     CHECK(drafts[0].size == 4);
     CHECK(drafts[1].size == 3);
+}
+
+TEST_CASE("drafts stay whole where the costs of their rows are not known") {
+    Blocks blocks;
+    blocks.learn();
+    blocks.control.forget_costs();
+    // Cycles in which nobody was asked for a draft.
+    for (std::int32_t i = 0; i < DepthParams().min_samples; ++i) {
+        blocks.control.start_cycle(blocks.ids, 100);
+        blocks.control.end_cycle(
+            {.is_pure = true, .rows = n_slots, .model_ms = 33.2, .n_memory_tokens = 100});
+    }
+    CHECK(rows_of(blocks.cycle(n_slots)) >= 8);
+}
+
+TEST_CASE("a slot at its base has a draft left whole now and then, within the time for trials") {
+    Blocks blocks;
+    blocks.learn();
+    // Nothing is learnt of costs, so that the depths stay.
+    blocks.is_pure = false;
+    std::int32_t n_rows = 0;
+    for (int i = 0; i < 1000; ++i) {
+        n_rows += rows_of(blocks.cycle(1));
+    }
+    CHECK(blocks.control.view(0, text).depth == 2);
+    CHECK(n_rows >= 2);
+    // A look takes 15 ms besides what its tokens are worth; the purse holds four cycles of 33 ms.
+    CHECK(n_rows <= 2 * 4 * 33 / 15 + 2);
 }
 
 TEST_CASE("a draft that branches is used whole") {

@@ -82,6 +82,24 @@ TEST_CASE("11 §6.2: later drafts are twice as long as what was accepted, at lea
     }
 }
 
+TEST_CASE("a draft that was cut says nothing of what was cut off") {
+    const Tokens text = joined({{0}, keyed(10), {50}, key});
+    auto drafter = map_k();
+    CHECK(draft_after(drafter, text, 1).size() == 1);
+    drafter.accepted(0, 1, 1, true);
+    CHECK(draft_after(drafter, text).size() == 5);
+    drafter.accepted(0, 3, 1, true);
+    CHECK(draft_after(drafter, text).size() == 2);
+    // Whole now: twice as long comes next.
+    drafter.accepted(0, 2, 2, true);
+    CHECK(draft_after(drafter, text).size() == 4);
+
+    auto counted = map_k4v();
+    CHECK(draft_after(counted, text, 1).size() == 1);
+    counted.accepted(0, 1, 1, true);
+    CHECK(draft_after(counted, text).size() == 5);
+}
+
 TEST_CASE("11 §4.5: a draft that wasn't used changes nothing") {
     const Tokens text = joined({{0}, keyed(10), {50}, key});
     auto drafter = map_k();

@@ -40,6 +40,7 @@ class TextSimulation {
     static constexpr double time_scatter = 0.05;
     /// So many times take three times as long as they should.
     static constexpr double hitches = 0.02;
+    static constexpr double drafting_ms = 0.01;
 
     TextSimulation(CycleCost cost, std::int32_t n_slots, std::int32_t n_tokens, std::uint32_t seed)
         : cost_(cost), n_tokens_(n_tokens), control_({}, n_slots), random_(seed) {
@@ -76,14 +77,16 @@ class TextSimulation {
         }
         DepthControl::Cycle cycle{.is_pure = true,
                                   .rows = static_cast<std::int32_t>(generating.size()),
-                                  .draft_ms = 0.01,
-                                  .type = type,
+                                  .draft_ms = drafting_ms,
                                   .n_memory_tokens = 1000};
+        DraftWork work{.type = type, .ms = drafting_ms};
         std::vector<DepthControl::Found> drafts;
         for (const SequenceId id : generating) {
             const std::int32_t depth = std::min(depth_of(id, fixed), left[static_cast<std::size_t>(id)] - 1);
             if (depth > 0) {
                 drafts.push_back({id, chance() < kind.found ? depth : 0});
+                work.n_drafting += drafts.back().size > 0 ? 1 : 0;
+                work.deepest = std::max(work.deepest, drafts.back().size);
             }
         }
         if (!fixed) {
@@ -102,13 +105,13 @@ class TextSimulation {
             }
             cycle.rows += drafted;
             cycle.n_drafting += drafted > 0 ? 1 : 0;
-            cycle.deepest = std::max(cycle.deepest, drafted);
             rest -= 1 + accepted;
         }
         const double ms = cost_.of(cycle.rows);
         cycle.model_ms = ms * std::max(0.1, 1.0 + time_scatter * normal_(random_));
         cycle.model_ms *= chance() < hitches ? 3.0 : 1.0;
         if (!fixed) {
+            cycle.works = {work};
             control_.end_cycle(cycle);
             end_finished(generating, left);
         }

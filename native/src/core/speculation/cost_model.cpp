@@ -13,6 +13,8 @@ constexpr double outlier = 1.5;
 constexpr std::int32_t outlier_samples = 4;
 /// Noise of single times moves a mean of many samples this many times less than one of few.
 constexpr double settled_share = 4.0;
+/// Up to so many rows a bucket is no wider than the blocks in which backends take them.
+constexpr std::int32_t most_narrow_rows = 32;
 /// Spread of rows, relative to their square, that a regression needs.
 constexpr double least_spread = 0.01;
 
@@ -83,12 +85,12 @@ void CostModel::add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_to
     }
 }
 
-void CostModel::add_draft(DraftType type, std::int32_t n_drafting, std::int32_t deepest, double ms) {
-    if (n_drafting <= 0 || deepest <= 0 || !std::isfinite(ms) || ms < 0.0) {
+void CostModel::add_draft(const DraftWork& work) {
+    if (work.n_drafting <= 0 || work.deepest <= 0 || !std::isfinite(work.ms) || work.ms < 0.0) {
         return;
     }
-    DraftMean& mean = drafts_[static_cast<std::size_t>(type)][DraftCost::class_of(n_drafting)];
-    const double value = is_model_drafter(type) ? ms / deepest : ms;
+    DraftMean& mean = drafts_[static_cast<std::size_t>(work.type)][DraftCost::class_of(work.n_drafting)];
+    const double value = is_model_drafter(work.type) ? work.ms / work.deepest : work.ms;
     approach(mean.ms, value, mean.is_known ? ewma_ : 1.0);
     mean.is_known = true;
 }
@@ -134,16 +136,18 @@ std::optional<double> CostModel::predict(const Known& known, std::int32_t rows) 
     if (above != end && above->rows <= x) {
         return above->ms;
     }
-    // Backends take rows by the block: what is in one bucket costs about the same.
     const std::size_t own = bucket_of(rows);
     const auto is_own = [own](const Point& point) {
         return bucket_of(static_cast<std::int32_t>(std::lround(point.rows))) == own;
     };
-    if (above != end && is_own(*above)) {
-        return above->ms;
-    }
-    if (above != begin && is_own(*(above - 1))) {
-        return (above - 1)->ms;
+    // What is in one block costs about the same.
+    if (rows <= most_narrow_rows) {
+        if (above != end && is_own(*above)) {
+            return above->ms;
+        }
+        if (above != begin && is_own(*(above - 1))) {
+            return (above - 1)->ms;
+        }
     }
     if (above != begin && above != end) {
         const Point& below = *(above - 1);
@@ -154,15 +158,12 @@ std::optional<double> CostModel::predict(const Known& known, std::int32_t rows) 
         if (known.line) {
             return std::max(0.0, nearest.ms + known.line->slope * (x - nearest.rows));
         }
-        if (bucket_of(rows) == bucket_of(static_cast<std::int32_t>(std::lround(nearest.rows)))) {
-            return nearest.ms;
-        }
-        return std::nullopt;
+        return is_own(nearest) ? std::optional(nearest.ms) : std::nullopt;
     }
     if (known.line) {
         return known.line->start + known.line->slope * x;
     }
-    const Bucket& bucket = buckets_[bucket_of(rows)];
+    const Bucket& bucket = buckets_[own];
     return is_enough(bucket) ? std::optional(bucket.ms) : std::nullopt;
 }
 

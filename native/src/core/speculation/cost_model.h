@@ -24,6 +24,15 @@ struct DraftCost {
     double of(std::int32_t n_drafting, std::int32_t deepest) const;
 };
 
+/// What one drafter did in a cycle, whatever became of its drafts.
+struct DraftWork {
+    DraftType type = DraftType::draft_simple;
+    /// Slots with a draft, and the longest one, as they were made.
+    std::int32_t n_drafting = 0;
+    std::int32_t deepest = 0;
+    double ms = 0.0;
+};
+
 class CostModel {
   public:
     /// `ewma`: share of a new sample in a mean; `min_samples`: samples that make a mean of use.
@@ -31,7 +40,7 @@ class CostModel {
 
     /// A pure cycle of `rows` target rows took `ms` besides drafting, with `n_memory_tokens` in memory.
     void add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_tokens);
-    void add_draft(DraftType type, std::int32_t n_drafting, std::int32_t deepest, double ms);
+    void add_draft(const DraftWork& work);
 
     /// Milliseconds for `rows`, `rows` + 1, ... rows, `count` of them; ends before the first unknown one.
     std::vector<double> cycle_ms(std::int32_t rows, std::int32_t count, std::int64_t n_memory_tokens) const;

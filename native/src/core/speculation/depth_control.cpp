@@ -59,14 +59,18 @@ void DepthControl::begin(SequenceId slot, DraftType type, const DepthSetting& se
     lane.state.setting = setting;
     lane.state.setting.base = std::clamp(setting.base, 0, AcceptanceTable::n_positions);
     lane.state.is_set = true;
-    lane.is_asked = lane.may_probe = lane.is_probing = false;
+    lane.is_asked = lane.may_probe = lane.is_probing = lane.is_look_due = false;
 }
 
 void DepthControl::reset(SequenceId slot) {
     if (Slot* at = slot_at(slot)) {
-        for (Lane& lane : at->lanes) {
-            lane.state.clear_data();
+        for (std::size_t type = 0; type < n_types; ++type) {
+            at->lanes[type].state.clear_data();
+            at->lanes[type].found = finds_[type];
+            at->lanes[type].is_look_due = false;
         }
+        at->rows = 1.0;
+        at->tokens = 1.0;
     }
 }
 
@@ -168,6 +172,10 @@ std::int32_t DepthControl::cap(SequenceId slot, DraftType type, bool advance) {
     if (advance) {
         const std::int32_t old = state.counters.n_max;
         lane.is_trial = cap > old;
+        // A slot at its base has no depth to explore but what is cut off its drafts.
+        const bool is_turn =
+            counters.explore != state.counters.explore && counters.explore % params_.explore_interval == 0;
+        lane.is_look_due = lane.is_look_due || (is_turn && cap == state.setting.base);
         lane.state.counters = counters;
         lane.state.counters.n_max = old;
         if (counters.n_max != old) {
@@ -236,7 +244,9 @@ void DepthControl::end_cycle(const Cycle& cycle) {
             trial_ms_ = std::min(trial_ms_ + trial_share * (cycle.model_ms + cycle.draft_ms), most_trial_ms_);
         }
         model_.add_cycle(cycle.rows, cycle.model_ms, cycle.n_memory_tokens);
-        model_.add_draft(cycle.type, cycle.n_drafting, cycle.deepest, cycle.draft_ms);
+        for (const DraftWork& work : cycle.works) {
+            model_.add_draft(work);
+        }
         if (cycle.n_drafting == 0) {
             last_undrafted_[generating_.size()] = n_drafting_cycles_;
         }

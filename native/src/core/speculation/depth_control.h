@@ -31,9 +31,10 @@ class DepthControl {
         std::int32_t rows = 0;
         double model_ms = 0.0;  // verify, accept and other
         double draft_ms = 0.0;
+        /// Slots that had a draft verified.
         std::int32_t n_drafting = 0;
-        std::int32_t deepest = 0;
-        DraftType type = DraftType::draft_simple;
+        /// Of the drafters that were asked; what they made may have been cut, or left out as a whole.
+        std::vector<DraftWork> works{};
         std::int64_t n_memory_tokens = 0;
     };
 
@@ -104,6 +105,8 @@ class DepthControl {
         /// Of this cycle: it may draft deeper than is known to pay; less is used of its draft than there was.
         bool is_trial = false;
         bool is_shortened = false;
+        /// Its next draft is left whole, to see what all of it is worth, where the time for trials allows it.
+        bool is_look_due = false;
     };
     struct Slot {
         std::array<Lane, n_types> lanes;
@@ -152,6 +155,8 @@ class DepthControl {
     void fill_group(Group& group, DraftType type);
     void add_fixed(Group& group, DraftType type, std::int32_t& rows) const;
     void set_taken(Found& draft, DraftType type, std::int32_t size);
+    void take_looks(std::span<Found* const> drafts, DraftType type, const PlanCosts& costs,
+                    std::span<const PlanSlot> slots, std::vector<std::int32_t>& depths);
     void decide(DraftType type);
     void judge_probes(DraftType type);
     void add_means();

@@ -53,8 +53,19 @@ struct Choice {
     double ms = 1.0;
 };
 
-/// Where the costs of so many rows stand: the mean over cycles need not be a whole number.
-std::size_t index_of(double rows) { return static_cast<std::size_t>(std::llround(rows)); }
+/// Sums of shares are taken for the whole number that they miss by less.
+constexpr double rounding = 1e-6;
+
+/// Milliseconds of so many rows, which as the mean over cycles need not be a whole number.
+std::optional<double> ms_of(double rows, const PlanCosts& costs) {
+    const auto below = static_cast<std::size_t>(rows + rounding);
+    const double rest = rows - static_cast<double>(below);
+    const std::size_t above = rest > rounding ? below + 1 : below;
+    if (above >= costs.cycle_ms.size()) {
+        return std::nullopt;
+    }
+    return std::lerp(costs.cycle_ms[below], costs.cycle_ms[above], std::max(0.0, rest));
+}
 
 bool is_better(const Choice& a, const Choice& b) {
     const double left = a.tokens * b.ms;
@@ -71,14 +82,14 @@ void improve(Choice& best, std::span<const Step> steps, std::int32_t deepest, do
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const Step& step = steps[i];
         rows += step.rows;
-        const std::size_t index = index_of(rows);
-        if (index >= costs.cycle_ms.size()) {
+        const std::optional<double> rows_ms = ms_of(rows, costs);
+        if (!rows_ms) {
             return;
         }
         tokens += step.gain;
         n_drafting += step.depth == std::max(1, slots[step.slot].n_min) ? 1 : 0;
         reached = std::max(reached, step.depth);
-        const double ms = costs.cycle_ms[index] + costs.draft.of(n_drafting, reached);
+        const double ms = *rows_ms + costs.draft.of(n_drafting, reached);
         const Choice choice{deepest, i + 1, rows, tokens, ms};
         best = is_better(choice, best) ? choice : best;
     }
@@ -86,8 +97,8 @@ void improve(Choice& best, std::span<const Step> steps, std::int32_t deepest, do
 
 }  // namespace
 
-double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
-                const PlanCosts& costs) {
+std::optional<CycleYield> yield_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
+                                   const PlanCosts& costs) {
     double tokens = static_cast<double>(slots.size()) + costs.fixed_tokens;
     double rows = 0.0;
     std::int32_t n_drafting = costs.fixed_drafting;
@@ -101,12 +112,17 @@ double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> d
         n_drafting += depth > 0 ? 1 : 0;
         deepest = std::max(deepest, static_cast<std::int32_t>(depth));
     }
-    const std::size_t index = index_of(rows);
-    if (index >= costs.cycle_ms.size()) {
-        return 0.0;
+    const std::optional<double> rows_ms = ms_of(rows, costs);
+    if (!rows_ms) {
+        return std::nullopt;
     }
-    const double ms = costs.cycle_ms[index] + costs.draft.of(n_drafting, deepest);
-    return ms > 0.0 ? 1000.0 * tokens / ms : 0.0;
+    return CycleYield{tokens, *rows_ms + costs.draft.of(n_drafting, deepest)};
+}
+
+double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
+                const PlanCosts& costs) {
+    const std::optional<CycleYield> yield = yield_of(slots, depths, costs);
+    return yield && yield->ms > 0.0 ? 1000.0 * yield->tokens / yield->ms : 0.0;
 }
 
 DepthPlan best_plan(std::span<const PlanSlot> slots, const PlanCosts& costs) {

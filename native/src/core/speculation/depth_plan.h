@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,16 @@ struct DepthPlan {
     /// Tokens a second; 0 when not known.
     double score = 0.0;
 };
+
+/// What the cycle gives and takes in the mean.
+struct CycleYield {
+    double tokens = 0.0;
+    double ms = 0.0;
+};
+
+/// With these depths; nothing when the costs don't reach that far.
+std::optional<CycleYield> yield_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,
+                                   const PlanCosts& costs);
 
 /// Tokens a second with these depths; 0 when the costs don't reach that far.
 double score_of(std::span<const PlanSlot> slots, std::span<const std::int32_t> depths,

@@ -90,7 +90,7 @@ std::int32_t profit_cap(DepthCounters& counters, const DepthSetting& setting, co
         counters.probe = std::min(counters.probe + 1, probe_wait(counters, params.probe_interval));
         return 0;
     }
-    if (counters.streak >= sure_streak) {
+    if (counters.streak >= sure_streak && counters.n_max < setting.base) {
         return std::min(setting.base, 2 * counters.n_max);
     }
     ++counters.explore;

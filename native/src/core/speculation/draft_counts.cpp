@@ -56,4 +56,13 @@ void count_draft(SpeculationTotals& totals, const Draft& draft, const Verified& 
     add_draft(totals, draft, verified);
 }
 
+DraftWork work_of(DraftType type, std::span<const Draft> drafts, double ms) {
+    DraftWork work{.type = type, .ms = ms};
+    for (const Draft& draft : drafts) {
+        work.n_drafting += draft.empty() ? 0 : 1;
+        work.deepest = std::max(work.deepest, draft.size());
+    }
+    return work;
+}
+
 }  // namespace paddock

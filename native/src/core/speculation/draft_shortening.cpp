@@ -1,6 +1,7 @@
 // The part of DepthControl that looks at the drafts of one cycle once they are there.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/speculation/depth_control.h"
 
@@ -15,6 +16,7 @@ constexpr double least_gain = 0.05;
 void DepthControl::set_taken(Found& draft, DraftType type, std::int32_t size) {
     Lane& lane = lane_of(draft.slot, type);
     lane.is_shortened = size < draft.size;
+    lane.is_look_due = lane.is_look_due && lane.is_shortened;
     draft.size = size;
     std::array<double, static_cast<std::size_t>(AcceptanceTable::n_positions)> gains{};
     const std::span<double> known(gains.data(), static_cast<std::size_t>(size));
@@ -22,6 +24,27 @@ void DepthControl::set_taken(Found& draft, DraftType type, std::int32_t size) {
     Slot& slot = slots_[static_cast<std::size_t>(draft.slot)];
     slot.taken = size;
     slot.hoped = std::accumulate(known.begin(), known.end(), 0.0);
+}
+
+/// Leaves drafts whole in `depths` that are due for a look, where the time that it takes is left for trials:
+/// what is cut off in every cycle would never be seen again.
+void DepthControl::take_looks(std::span<Found* const> drafts, DraftType type, const PlanCosts& costs,
+                              std::span<const PlanSlot> slots, std::vector<std::int32_t>& depths) {
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+        if (!lane_of(drafts[i]->slot, type).is_look_due) {
+            continue;
+        }
+        std::vector<std::int32_t> longer = depths;
+        longer[i] = drafts[i]->size;
+        const auto usual = yield_of(slots, depths, costs);
+        const auto look = yield_of(slots, longer, costs);
+        const double loss_ms =
+            usual && look ? std::max(0.0, look->ms - look->tokens * usual->ms / usual->tokens) : 0.0;
+        if (loss_ms <= trial_ms_) {
+            trial_ms_ -= loss_ms;
+            depths = std::move(longer);
+        }
+    }
 }
 
 void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
@@ -60,9 +83,6 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
         costs.fixed_tokens += slot.hoped;
     }
     const std::vector<double> cycle_ms = model_.cycle_ms(rows, most_rows + 1, n_memory_tokens_);
-    if (cycle_ms.empty()) {
-        return;
-    }
     costs.cycle_ms = cycle_ms;
     constexpr auto stride = static_cast<std::size_t>(AcceptanceTable::n_positions);
     std::vector<double> gains(open.size() * stride);
@@ -74,14 +94,18 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
         fill_gains(state, type, known);
         slots.push_back({.gains = known, .n_min = state.setting.n_min});
     }
-    DepthPlan plan = best_plan(slots, costs);
     std::vector<std::int32_t> whole;
     whole.reserve(open.size());
     for (const Found* draft : open) {
         whole.push_back(draft->size);
     }
-    if (plan.score < (1.0 + least_gain) * score_of(slots, whole, costs)) {
+    const double whole_score = score_of(slots, whole, costs);
+    DepthPlan plan = best_plan(slots, costs);
+    // Costs that are not known far enough are learnt by whole drafts alone.
+    if (whole_score <= 0.0 || plan.score < (1.0 + least_gain) * whole_score) {
         plan.depths = whole;
+    } else {
+        take_looks(open, type, costs, slots, plan.depths);
     }
     for (std::size_t i = 0; i < open.size(); ++i) {
         set_taken(*open[i], type, plan.depths[i]);

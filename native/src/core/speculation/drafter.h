@@ -22,7 +22,8 @@ class Drafter {
     virtual void begin(SequenceId slot, std::span<const Token> tokens) = 0;
     /// A draft for each request, in their order; an empty one where it has none.
     virtual std::vector<Draft> draft(std::span<const DraftRequest> requests) = 0;
-    /// Of a draft of `n_drafted` tokens the first `n_accepted` were right. `own`: it was this drafter's.
+    /// Of the `n_drafted` tokens of a draft that were looked at the first `n_accepted` were right; what was
+    /// cut off, or stands behind the end of the text, is not among them. `own`: it was this drafter's.
     virtual void accepted(SequenceId slot, std::int32_t n_drafted, std::int32_t n_accepted, bool own) = 0;
     /// The slot forgets everything.
     virtual void reset(SequenceId slot) = 0;

@@ -49,7 +49,7 @@ void NgramMap<Followers>::propose(const DraftRequest& request, std::vector<Token
     if (const auto choice = slot.followers.choose(key)) {
         const auto first = slot.text.begin() + choice->start;
         tokens.assign(first, first + choice->length);
-        slot.last = Drafted{.key = key, .value = choice->value};
+        slot.last = Drafted{.key = key, .value = choice->value, .length = choice->length};
     }
 }
 
@@ -71,10 +71,12 @@ std::vector<SideChain> NgramMap<Followers>::others(const DraftRequest& request) 
 }
 
 template <class Followers>
-void NgramMap<Followers>::accepted(SequenceId slot, std::int32_t /*n_drafted*/, std::int32_t n_accepted,
+void NgramMap<Followers>::accepted(SequenceId slot, std::int32_t n_drafted, std::int32_t n_accepted,
                                    bool own) {
     Slot& state = slots_[static_cast<std::size_t>(slot)];
-    if (own && state.last) {
+    // Right as far as it was looked at: how much further, nobody knows.
+    const bool is_open = state.last && n_accepted >= n_drafted && n_drafted < state.last->length;
+    if (own && state.last && !is_open) {
         state.followers.accepted(state.last->key, state.last->value, n_accepted);
     }
     state.last.reset();

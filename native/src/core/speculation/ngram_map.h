@@ -36,6 +36,8 @@ class NgramMap final : public NgramDrafter {
     struct Drafted {
         std::int32_t key = 0;
         std::int32_t value = 0;
+        /// Tokens before anybody cut it.
+        std::int32_t length = 0;
     };
     struct Slot {
         explicit Slot(NgramLengths lengths) : table(lengths.n), followers(lengths) {}

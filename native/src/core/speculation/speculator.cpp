@@ -52,7 +52,8 @@ Speculator::Speculator(DecodeState& state)
 void Speculator::draft(const std::vector<Slot*>& members) {
     const Micros begun = now_us();
     draft_us_ = accept_us_ = 0;
-    n_drafting_ = deepest_ = 0;
+    n_drafting_ = 0;
+    works_.clear();
     n_memory_tokens_ = 0;
     n_generating_ = 0;
     is_probe_ = false;
@@ -212,7 +213,9 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
     if (requests.empty()) {
         return;
     }
+    const Micros begun = now_us();
     std::vector<Draft> drafts = runner.drafter->draft(requests);
+    works_.push_back(work_of(runner.drafter->type(), drafts, to_ms(now_us() - begun)));
     const std::vector<bool> was_found = shorten(runner.drafter->type(), requests, drafts);
     const auto n_asked = static_cast<std::int32_t>(asked.size());
     TreeShare share{.n_rows = state_.facts().n_batch - n_reserved - (n_generating_ - n_asked),
@@ -282,8 +285,6 @@ bool Speculator::take(Slot& slot, const DrafterSet::Member& runner, Draft draft,
     report.idle_reason.clear();
     report.active_type = runner.name;
     ++n_drafting_;
-    deepest_ = std::max(deepest_, draft.size());
-    cycle_type_ = runner.drafter->type();
     slot.request->draft = std::move(draft);
     return true;
 }

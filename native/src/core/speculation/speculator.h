@@ -97,9 +97,8 @@ class Speculator {
     Micros draft_us_ = 0;
     Micros accept_us_ = 0;
     std::int32_t n_drafting_ = 0;
-    std::int32_t deepest_ = 0;
+    std::vector<DraftWork> works_;
     std::int64_t n_memory_tokens_ = 0;
-    DraftType cycle_type_ = DraftType::draft_simple;
 };
 
 }  // namespace paddock

@@ -20,13 +20,12 @@ void Speculator::count(Slot& slot, const Draft& draft, VerifyMode mode, const Ve
     const bool has_left = verified.n_accepted > verified.n_main;
     const std::int32_t n_examined = has_left ? verified.n_main + 1 : verified.n_examined;
     const bool was_cut = verified.n_covered == verified.n_accepted && verified.n_covered < draft.size();
-    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_main, n_examined,
-                         was_cut ? n_examined : draft.size());
+    const std::int32_t n_covered = was_cut ? n_examined : draft.size();
+    control_.on_verified(slot.id, draft.type, draft.size(), verified.n_main, n_examined, n_covered);
     control_.add_side_chains(slot.id, draft.n_verified() - draft.size(),
                              verified.n_accepted - verified.n_main);
     for (DrafterSet::Member& runner : drafters_.members()) {
-        runner.drafter->accepted(slot.id, draft.size(), verified.n_main,
-                                 runner.drafter->type() == draft.type);
+        runner.drafter->accepted(slot.id, n_covered, verified.n_main, runner.drafter->type() == draft.type);
     }
 }
 
@@ -72,8 +71,7 @@ void Speculator::end_cycle(const CycleWork& work) {
                         .model_ms = total_ms - draft_ms,
                         .draft_ms = draft_ms,
                         .n_drafting = n_drafting_,
-                        .deepest = deepest_,
-                        .type = cycle_type_,
+                        .works = works_,
                         .n_memory_tokens = n_memory_tokens_});
     for (std::size_t controller = 0; controller < totals.controller_changes.size(); ++controller) {
         for (std::size_t kind = 0; kind < totals.controller_changes[controller].size(); ++kind) {
