@@ -39,6 +39,9 @@ MISREAD = (
     "Failed to parse messages",
     "[json.exception",
     "vector::_M_range_check",
+    "vector::_M_default_append",
+    "Failed to parse tools",
+    '"prompt" ',
     "is required",
     "Missing '",
 )

@@ -79,6 +79,8 @@ class Lease:
     """Whether the holder waits for the engine at this moment, and not for its client."""
     heard: int = 0
     """How often the engine brought it something: events of a stream, whole answers."""
+    is_suspect: bool = False
+    """Whether the process broke while this was the only request that it had not answered to yet."""
     ended_for: Reason | None = None
     """Why the process was ended under it, where that was done on purpose."""
     timings: Mapping[str, Any] | None = field(default=None, repr=False)

@@ -314,6 +314,9 @@ class Replica:
             # It was told to end and did so before the signal: no crash, and the stop goes on.
             instance.move(State.STOPPING, "the process ended while it was being stopped")
             return
+        if hard and len(fresh := [lease for lease in instance.leases if not lease.heard]) == 1:
+            # What breaks one engine would break the next one.
+            fresh[0].is_suspect = True
         cause = instance.ended_for or self._watch.cause(code, instance.plan, instance.log)
         policy = restart_policy(cause, instance.request.live.restart)
         delay_s = self._history.crashed(time.monotonic(), ready_s, policy)

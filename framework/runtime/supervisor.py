@@ -181,6 +181,8 @@ class Supervisor:
         instance = self._find(lease)
         if instance is not None and instance.serving and not await has_ended(instance, lease.base_url):
             return RetryVerdict(instance.serving)
+        if lease.is_suspect:
+            return LOST
         replica = self.replicas[lease.replica] if lease.replica < len(self.replicas) else None
         current, serving = replica.current if replica else None, bool(self._serving())
         cause = lease.ended_for or (instance.demoted if instance is not None else None)
