@@ -121,8 +121,8 @@ def _refuse_beyond(window: SlidingWindow, limit: Rate, now: float, code: str, fi
     what = "tokens" if code == "tokens_limited" else "requests"
     raise ProxyError(
         code,
-        f"This access key has used its {what}: it may have {limit} ({field_name}), counted over the last period by"
-        f" estimate; the next may come in {_wait_text(wait_s)}.",
+        f"This access key has used its {what}: it may have {limit} ({field_name}), counted over the last"
+        f" period by estimate; the next may come in {_wait_text(wait_s)}.",
         retry_after_s=wait_s,
     )
 
