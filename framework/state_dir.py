@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import pwd
 import secrets
 import stat
 from collections.abc import Iterator
@@ -80,7 +81,11 @@ def find_fault(directory: Path) -> Reason | None:
     if not stat.S_ISDIR(real.st_mode):
         return _fault(f"The state directory {directory} is not a directory.", f"Remove it. {ELSEWHERE}")
     if {link.st_uid, real.st_uid} != {os.geteuid()}:
-        return _fault(f"The state directory {directory} belongs to another user.", ELSEWHERE)
+        owner = _user_name(link.st_uid if link.st_uid != os.geteuid() else real.st_uid)
+        return _fault(
+            f"The state directory {directory} belongs to another user, {owner}.",
+            f"Run this as that user, `sudo -u {owner} ...`. {ELSEWHERE}",
+        )
     if real.st_mode & OTHERS:
         return _fault(
             f"Other users may enter the state directory {directory}.", f"Run `chmod 700 {directory}`."
@@ -249,6 +254,13 @@ def _file_fault(path: Path, found: os.stat_result) -> Reason | None:
     if found.st_mode & OTHERS:
         return _fault(f"Other users may read {path}.", f"Run `chmod 600 {path}`.")
     return None
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"#{uid}"
 
 
 def _fault(message: str, remedy: str) -> Reason:

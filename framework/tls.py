@@ -11,6 +11,8 @@ import ssl
 from dataclasses import replace
 from pathlib import Path
 
+from framework.manifest.document import parse_document
+from framework.manifest.findings import Findings, Place
 from framework.manifest.load import Loaded
 from framework.values.manifest import Manifest, Tls
 from framework.values.problem import Problem
@@ -37,13 +39,19 @@ def make_context(tls: Tls) -> ssl.SSLContext:
         context.load_cert_chain(tls.certificate, tls.key, no_password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise TlsFault(f"the private key {tls.key} does not belong to {tls.certificate}") from error
+            raise TlsFault(
+                f"the private key {tls.key} does not belong to {tls.certificate}: name a key and a "
+                "certificate that were made together"
+            ) from error
         raise TlsFault(
             f"{tls.certificate} and {tls.key} are no certificate and private key in PEM form; "
             "name the file of the whole chain, such as fullchain.pem, and that of the key, privkey.pem"
         ) from error
     except OSError as error:
-        raise TlsFault(f"{tls.certificate} or {tls.key} cannot be read: {error.strerror}") from error
+        raise TlsFault(
+            f"{tls.certificate} or {tls.key} cannot be read: {error.strerror}; both have to be "
+            "readable for the user who runs `paddock up`"
+        ) from error
     return context
 
 
@@ -76,11 +84,11 @@ class Certificate:
         try:
             self._tried = (tls, make_context(tls))
         except TlsFault as fault:
-            problem = _problem(manifest, "tls_unusable", f"server.tls: {fault}")
+            problem = _problem(loaded, "tls_unusable", f"server.tls: {fault}")
             return replace(loaded, manifest=None, problems=(problem, *loaded.problems))
         if not _is_private(tls.key):
             text = f"server.tls.key: every user of this machine may read {tls.key}; run `chmod 600 {tls.key}`"
-            problem = replace(_problem(manifest, "tls_key_readable", text), severity="warning")
+            problem = replace(_problem(loaded, "tls_key_readable", text), severity="warning")
             return replace(loaded, problems=(*loaded.problems, problem))
         return loaded
 
@@ -101,5 +109,13 @@ def _is_private(key: Path) -> bool:
         return True
 
 
-def _problem(manifest: Manifest, code: str, message: str) -> Problem:
-    return Problem(code=code, file=str(manifest.path), line=1, column=1, path="server.tls", message=message)
+def _problem(loaded: Loaded, code: str, message: str) -> Problem:
+    """At the place where the pair is named; it has been read, so some file names it."""
+    for label, raw in loaded.sources.items():
+        document = parse_document(Path(label), label, raw, Findings())
+        server = document.data.get("server")
+        if isinstance(server, dict) and "tls" in server:
+            line, column = Place(document, ("server", "tls")).key.line_column
+            return Problem(code, label, line, column, "server.tls", message)
+    file = str(loaded.manifest.path) if loaded.manifest is not None else ""
+    return Problem(code, file, 1, 1, "server.tls", message)

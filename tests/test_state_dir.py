@@ -90,7 +90,10 @@ def test_directory_of_another_user_is_refused(directory: Path) -> None:
     if os.geteuid() == 0:
         os.chown(directory, NOBODY, NOBODY)
         foreign = directory
-    assert "another user" in fault_of(foreign)
+    fault = state_dir.find_fault(foreign)
+    assert fault is not None
+    assert "another user, " in fault.message
+    assert "sudo -u " in fault.remedy
 
 
 def test_link_of_another_user_is_refused(directory: Path, tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_a_manifest_with_a_bad_pair_is_refused_and_the_old_one_is_shown(tmp_path
     assert certificate.tls == tls
 
 
+def test_what_is_wrong_with_a_pair_points_at_the_line_that_names_it(tmp_path: Path) -> None:
+    tls = pair(tmp_path, key="two")
+    text = '[server]\nlisten = "127.0.0.1:1"\ntls = { certificate = "file:c", key = "file:k" }\n'
+    read = replace(loaded(tls), sources={"serve.toml": text.encode()})
+    problem = Certificate(None).check(read).problems[0]
+    assert problem.location == "serve.toml:3:1"
+    assert "made together" in problem.message
+
+
 def test_a_new_pair_is_shown_once_its_manifest_is_in_force(tmp_path: Path) -> None:
     certificate = Certificate(pair(tmp_path))
     new = pair(tmp_path, "two", "two", "2")

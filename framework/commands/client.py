@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 from framework.commands.failure import BAD_INPUT, NOT_SO, UNREACHABLE, CommandFailed
 from framework.commands.target import Target
+from framework.commands.wrong_scheme import https_failure, tls_failure
 
 PREFIX = "/api/v1"
 # A loopback server answers in milliseconds; one on another machine gets a slow network's time.
@@ -87,6 +88,13 @@ class ApiClient:
             yield response
         except TimeoutError:
             raise self._unreachable("no answer in time") from None
+        except ssl.SSLError as error:
+            known = tls_failure(self._target, error)
+            raise known or self._unreachable(error.reason or type(error).__name__) from error
+        except (ConnectionResetError, http.client.BadStatusLine) as error:
+            # Also a server that speaks HTTPS and is asked in plain HTTP: it hangs up.
+            known = https_failure(self._target) if self._target.scheme == "http" else None
+            raise known or self._unreachable("what answers there is no Paddock") from error
         except OSError as error:
             raise self._unreachable(error.strerror or type(error).__name__) from error
         except http.client.HTTPException as error:

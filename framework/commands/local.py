@@ -48,5 +48,8 @@ def model_id(name: str, manifest: Manifest) -> str:
 def broken_manifest(problems: Iterable[Problem]) -> CommandFailed:
     """The end of a command that needs a good manifest."""
     errors = [problem for problem in problems if problem.severity == "error"]
+    first = errors[0]
+    # A suggestion is in the sentence already.
+    allowed = f" (allowed: {first.allowed})" if first.allowed and not first.suggestion else ""
     more = f"(more errors: {len(errors) - 1}; see `paddock check`)" if len(errors) > 1 else ""
-    return CommandFailed(BAD_INPUT, errors[0].sentence, more)
+    return CommandFailed(BAD_INPUT, f"{first.sentence}{allowed}", more)

@@ -26,6 +26,7 @@ IDLE_STATES = frozenset({"stopped", "failed", "backoff"})
 COMING_STATES = frozenset({"fetching", "starting"})
 WAITING_STATE = "planning"
 MOST_EVENTS = 1000
+STILL_THE_OLD_ONE = "the old process serves until it is replaced"
 EARLIER = "ready, with the settings before the last edit"
 
 Command = Literal["load", "unload", "reload"]
@@ -64,7 +65,10 @@ def wait_for(
         if outcome is not None:
             return outcome
         told = verdicts[0] if verdicts else None
-        now = (describe(model), told["code"] if told else "")
+        text = describe(model)
+        if command == "reload" and text == "ready":
+            text = STILL_THE_OLD_ONE
+        now = (text, told["code"] if told else "")
         # A line for each step: the numbers of a reason may change at every poll.
         if now != shown:
             note(f"{name}: {now[0]}" + (f": {told['message']}" if told else ""))

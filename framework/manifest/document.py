@@ -57,6 +57,10 @@ class Document:
         return node
 
 
+# Of the files that are read as TOML only the manifest itself can be missing: others were found in a folder.
+HOW_TO_NAME = "a manifest; name it with --manifest, or write one as docs/own-model.md shows"
+
+
 class Unreadable(Exception):
     """A file that cannot be read; the message is a sentence without its name."""
 
@@ -134,9 +138,8 @@ def parse_document(path: Path, label: str, raw: bytes, findings: Findings) -> Do
 
 def _unreadable(path: Path, label: str, raw: bytes, error: Unreadable, findings: Findings) -> Document:
     message = f"the file {error}"
-    findings.add_problem(
-        Problem(error.code, label, error.line, error.column, "", message, allowed=error.allowed)
-    )
+    allowed = HOW_TO_NAME if error.code == "file_missing" else error.allowed
+    findings.add_problem(Problem(error.code, label, error.line, error.column, "", message, allowed=allowed))
     return Document(path, label, "", raw)
 
 

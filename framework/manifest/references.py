@@ -44,10 +44,27 @@ def check_references(tables: Tables, findings: Findings) -> None:
         for index, name in enumerate(access.table.models if "models" not in access.bad_keys else ()):
             if name != ALL_MODELS:
                 _check_name(name, owners, access.place.child("models", index), "models", findings)
+    _check_somebody_may_ask(tables, findings)
     for entry in tables.asking():
         if entry.table.overflow_to is not None and "overflow_to" in entry.table.model_fields_set:
             _check_name(entry.table.overflow_to, owners, entry.place.child("overflow_to"), "models", findings)
     _check_pools_are_chosen(tables, findings)
+
+
+def _check_somebody_may_ask(tables: Tables, findings: Findings) -> None:
+    """The first access table, made for a scraper perhaps, closes the endpoint to everybody without a key."""
+    entries = list(tables.access.values())
+    if not entries or not tables.models or any(e.bad_keys or e.table.models for e in entries):
+        return
+    place = entries[0].place.child("models")
+    findings.add(
+        "no_key_for_models",
+        place.key,
+        f"{place.name}: no [access] table may use a model, and without a key nobody gets in once there"
+        " is one: every request to a model will be refused",
+        allowed='another [access] table, with models = ["*"] or names, for each client',
+        severity="warning",
+    )
 
 
 def check_listener(listen: Listener, place: Place, tables: Tables, findings: Findings) -> None:

@@ -8,6 +8,7 @@ takes beyond the limit counts against those that come after.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from framework.proxy.errors import ProxyError
 from framework.proxy.sliding_window import SlidingWindow
 from framework.values.manifest import AccessKey
 from framework.values.rate import Rate
+from framework.values.units_text import HOUR_S, MINUTE_S, counted, duration
 
 # Nobody knows when one of the running requests ends; clients that come back each second do no harm.
 CONCURRENCY_RETRY_S = 1.0
@@ -49,7 +51,7 @@ class Allowances:
         if key.concurrency is not None and use.running >= key.concurrency:
             raise ProxyError(
                 "concurrency_limited",
-                f"This access key may have {key.concurrency} requests at once "
+                f"This access key may have {counted(key.concurrency, 'request')} at once "
                 f"(access.{key.name}.concurrency); send this one again when another has ended.",
                 retry_after_s=CONCURRENCY_RETRY_S,
             )
@@ -119,10 +121,18 @@ def _refuse_beyond(window: SlidingWindow, limit: Rate, now: float, code: str, fi
     what = "tokens" if code == "tokens_limited" else "requests"
     raise ProxyError(
         code,
-        f"This access key has used the {limit.count} {what} that it may use in {limit.period_s:g} s "
-        f"({field_name}); the next may come in {wait_s:.0f} s.",
+        f"This access key has used its {what}: it may have {limit} ({field_name}), counted over the last"
+        f" period by estimate; the next may come in {_wait_text(wait_s)}.",
         retry_after_s=wait_s,
     )
+
+
+def _wait_text(wait_s: float) -> str:
+    """`28 h 50 min`, `1 min 9 s`: rounded up, so that whoever waits for so long is not refused again."""
+    if wait_s < HOUR_S:
+        return duration(math.ceil(wait_s))
+    hours, minutes = divmod(math.ceil(wait_s / MINUTE_S), HOUR_S // MINUTE_S)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def _restored(one: Any, now: float, wall: float) -> SlidingWindow | None:

@@ -35,6 +35,8 @@ from framework.proxy.transcription import transcriptions
 Handler = Callable[[Exchange], Awaitable[None]]
 OK = 200
 MODEL_PREFIX = "/m/"
+# Clients that add /v1 themselves, as Anthropic's, with a base URL that has it, too.
+DOUBLED = "/v1/v1/"
 MODELS_PREFIX = "/v1/models/"
 REQUESTS_PREFIX = "/v1/requests/"
 CANCEL_SUFFIX = "/cancel"
@@ -147,7 +149,8 @@ def find_endpoint(path: str) -> tuple[Endpoint, str | None]:
         suffix = next((one for one in SUFFIXES if path.endswith(one)), "")
         if suffix and len(path) > len(MODEL_PREFIX) + len(suffix):
             return SUFFIXES[suffix], path[len(MODEL_PREFIX) : -len(suffix)]
-    raise ProxyError("route_not_found", f"There is no route {shown(path)}.")
+    doubled = " Leave /v1 out of the client's base URL: the client adds it." if DOUBLED in path else ""
+    raise ProxyError("route_not_found", f"There is no route {shown(path)}.{doubled}")
 
 
 def error_form(path: str) -> ErrorForm:

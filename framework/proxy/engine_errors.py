@@ -47,6 +47,8 @@ MISREAD = (
 )
 LOADING = "Loading model"
 LACKING_ROUTE = "File Not Found"
+# What an engine of either kind says where a flag of its start is lacking.
+LACKING_FLAG = re.compile(r"Start it with `(--[a-z-]+)`")
 CREDENTIAL = re.compile(r"^\S+\s+")
 
 
@@ -112,7 +114,12 @@ def _sentence(status: int, message: str, model: ModelRequest) -> str:
     if status in OUR_FAULT:
         return f"The engine of model {model.id} did not accept this server's own key: {message}"
     if status == 501 or (status == NOT_FOUND and message == LACKING_ROUTE):
-        return f"Model {model.id} does not support this kind of request. The engine says: {message}"
+        told = f"Model {model.id} does not support this kind of request. The engine says: {message}"
+        flag = LACKING_FLAG.search(message)
+        if flag is None:
+            return told
+        here = f'engine_args = ["{flag[1]}"] of models.{model.id} in the manifest'
+        return f"{told.rstrip('.')}. Here that is {here}."
     return message
 
 

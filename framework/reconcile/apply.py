@@ -7,6 +7,7 @@ that fails leaves everything as it is (01 §2.5).
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -236,5 +237,16 @@ def _counts(actions: Iterable[ModelAction]) -> dict[str, int]:
 def _told(change: FieldChange) -> str:
     if change.field.startswith("models."):
         return change.why
-    old, new = (shorten(str(value), LONGEST_VALUE, placeholder=" ...") for value in (change.old, change.new))
+    old, new = (
+        shorten(_text(value), LONGEST_VALUE, placeholder=" ...") for value in (change.old, change.new)
+    )
     return f"{change.field} {old} -> {new}"
+
+
+def _text(value: object) -> str:
+    """A value much as the manifest has it."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)

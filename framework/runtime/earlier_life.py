@@ -61,6 +61,8 @@ def _tell(shop: Shop, orphan: Orphan, why: str | None) -> None:
             f"process {orphan.pid} ({orphan.exe}) may be {orphan.instance} of an earlier `paddock up`, which"
         )
         text += " cannot be proven; end it yourself if it is not needed"
+    if why:
+        text += f"; it was not taken over: {why}"
     shop.events.record("orphan", text, reason=_not_taken_over(orphan, why) if why else None, data=data)
     if orphan.gone:
         shop.ledger.came_back(orphan.held_bytes)

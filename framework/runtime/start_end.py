@@ -175,7 +175,7 @@ def is_hard_fault(exit_code: int | None, *, via_wrapper: bool = False) -> bool:
 def describe_exit(exit_code: int | None) -> str:
     """`exit code 1`, `signal 4 (SIGILL)`, or that it is not known."""
     if exit_code is None:
-        return "an unknown exit code"
+        return "an unknown exit code, which is told only to the process that started it"
     if exit_code < 0:
         return f"signal {-exit_code} ({SIGNAL_NAMES.get(-exit_code, 'unnamed')})"
     return f"exit code {exit_code}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNITS = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "day"}
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -11,3 +13,7 @@ class Rate:
 
     count: int
     period_s: float
+
+    def __str__(self) -> str:
+        """`400/day`, as it is written."""
+        return f"{self.count}/{UNITS.get(self.period_s, f'{self.period_s:g} s')}"

@@ -100,6 +100,7 @@ def test_missing_manifest_is_named_once_and_has_no_excerpt(paddock: Paddock, pla
     lines = paddock("check", "--manifest", "gone.toml").out.splitlines()
     assert lines == [
         "gone.toml:1:1: error: the file does not exist [file_missing]",
+        "    allowed: a manifest; name it with --manifest, or write one as docs/own-model.md shows",
         "",
         "gone.toml: 1 error, 0 warnings",
     ]

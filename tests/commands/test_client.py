@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from framework.commands.client import ApiClient, model_path
 from framework.commands.failure import CommandFailed
 from framework.commands.target import Target
 from framework.values.manifest import Listener
+
+TLS = Path(__file__).parents[1] / "data" / "tls"
 
 
 @contextmanager
@@ -66,6 +70,51 @@ def test_server_that_never_answers_counts_as_unreachable(free_port: int) -> None
         )
         with pytest.raises(CommandFailed, match="no answer in time"):
             ApiClient(target, answer_timeout_s=0.1).get("/status")
+
+
+@contextmanager
+def serving_https() -> Iterator[Listener]:
+    """A server of HTTPS that takes one handshake after another."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "one.crt", TLS / "one.key")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    if connection.recv(1, socket.MSG_PEEK) == b"":
+                        return
+                    with suppress(OSError), context.wrap_socket(connection, server_side=True):
+                        pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = ("127.0.0.1", listener.getsockname()[1])
+        yield Listener(*address)
+        socket.create_connection(address).close()
+        thread.join()
+
+
+def test_a_certificate_that_is_not_trusted_is_not_called_a_server_that_does_not_run() -> None:
+    with serving_https() as listener, pytest.raises(CommandFailed) as caught:
+        ApiClient(Target("https", listener, None, "--url", Path("state"))).get("/status")
+    assert caught.value.code == 3
+    assert "is not trusted" in caught.value.message
+    assert "SSL_CERT_FILE" in caught.value.remedy
+    assert "--manifest" in caught.value.remedy
+
+
+def test_a_server_of_https_that_is_asked_in_http_is_told_as_that() -> None:
+    with serving_https() as listener, pytest.raises(CommandFailed) as caught:
+        ApiClient(Target("http", listener, None, "--url", Path("state"))).get("/status")
+    assert caught.value.remedy == f"Name it as https://{listener}."
+
+
+def test_a_server_of_http_that_is_asked_in_https_is_told_as_that() -> None:
+    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as target, pytest.raises(CommandFailed) as caught:
+        ApiClient(replace(target, scheme="https")).get("/status")
+    assert caught.value.remedy == f"Name it as http://{target.listener}."
 
 
 def test_key_that_cannot_be_a_header_is_bad_usage() -> None:

@@ -127,6 +127,26 @@ def test_broken_manifest_ends_with_2_and_one_line(paddock: Paddock, place: Path,
     assert "paddock check" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[access.a]\nkey = "env:PADDOCK_NOT_SET"\n', "export PADDOCK_NOT_SET="),
+        (None, "name it with --manifest"),
+    ],
+    ids=["variable", "manifest"],
+)
+def test_the_one_line_of_a_broken_manifest_has_what_to_do(
+    paddock: Paddock, place: Path, text: str | None, told: str
+) -> None:
+    (place / "serve.toml").unlink()
+    if text is not None:
+        (place / "serve.toml").write_text(text)
+    ended = paddock("plan")
+    assert ended.code == 2
+    assert ended.err.count("\n") == 1
+    assert told in ended.err
+
+
 def test_engines_shows_what_was_found(paddock: Paddock, engine: Path) -> None:
     ended = paddock("engines")
     assert ended.code == 0

@@ -287,9 +287,10 @@ def test_an_engine_that_was_still_loading_is_started_anew(
     paddock.restart()
     assert not is_alive(engine.starts()[0]["pid"])
     assert paddock.events(kind="adopted") == []
-    reason = paddock.events(kind="orphan")[0]["reason"]
-    assert reason["code"] == "not_taken_over"
-    assert "it was not ready yet" in reason["message"]
+    orphan = paddock.events(kind="orphan")[0]
+    assert orphan["reason"]["code"] == "not_taken_over"
+    assert "it was not ready yet" in orphan["reason"]["message"]
+    assert "it was not ready yet" in orphan["message"]
     paddock.wait_state("a", "ready")
 
 

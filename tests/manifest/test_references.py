@@ -99,6 +99,18 @@ def test_names_are_compared_exactly() -> None:
     assert read_model('aliases = ["M", " m", "m:latest"]').errors == []
 
 
+ACCESS = f'[access.scraper]\nkey = "sha256:{"a" * 64}"\nmodels = []\ndashboard = "view"\n'
+CHAT = '[models.m]\nsource = "hf:o/r:Q4_0"\n'
+
+
+def test_access_tables_that_may_use_no_model_are_warned_of() -> None:
+    (problem,) = read(ACCESS + CHAT).warnings
+    assert (problem.code, problem.line) == ("no_key_for_models", 3)
+    clients = ACCESS.replace("scraper", "clients").replace("models = []\n", "")
+    assert read(ACCESS + clients + CHAT).warnings == []
+    assert read(ACCESS).warnings == []
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0:80", "[::]:80", "192.168.0.2:80", "example.org:80"])
 def test_an_address_that_others_reach_needs_keys(address: str) -> None:
     problem = read(f'[server]\nlisten = "{address}"').only

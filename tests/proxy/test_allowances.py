@@ -37,7 +37,8 @@ def test_a_rate_is_refused_with_the_time_to_wait() -> None:
         allowances.leave(allowances.enter(key, 0.0), 0, 0.0)
     error = refused(allowances, key, 0.0)
     assert (error.code, error.type) == ("rate_limited", "rate_limit_error")
-    assert "access.laptop.rate" in error.message
+    assert "it may have 2/min (access.laptop.rate)" in error.message
+    assert error.message.endswith("the next may come in 1 min 30 s.")
     wait_s = float(error.headers["retry-after"])
     assert allowances.enter(key, wait_s).running == 1
 
@@ -61,12 +62,16 @@ def test_tokens_are_counted_when_a_request_ends_and_too_many_are_a_debt() -> Non
     error = refused(allowances, key, 1.0)
     assert error.code == "tokens_limited"
     assert float(error.headers["retry-after"]) > DAY
+    assert "it may have 100/day (access.laptop.tokens)" in error.message
+    assert error.message.endswith("the next may come in 40 h 5 min.")
 
 
 def test_keys_do_not_share_their_limits() -> None:
     allowances, key = Allowances(), replace(KEY, concurrency=1)
     allowances.enter(key, 0.0)
-    assert refused(allowances, key, 0.0).code == "concurrency_limited"
+    error = refused(allowances, key, 0.0)
+    assert error.code == "concurrency_limited"
+    assert "may have 1 request at once" in error.message
     allowances.enter(replace(key, name="phone"), 0.0)
 
 

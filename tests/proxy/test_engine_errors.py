@@ -70,6 +70,14 @@ def test_a_prompt_that_is_too_long_keeps_both_numbers() -> None:
     assert "models.smol.context" in error.message
 
 
+def test_a_flag_that_the_engine_was_started_without_is_told_in_words_of_the_manifest() -> None:
+    error = refused(501, "This server does not support embeddings. Start it with `--embeddings`")
+    assert error.code == "not_supported"
+    assert error.message.endswith(
+        'Here that is engine_args = ["--embeddings"] of models.smol in the manifest.'
+    )
+
+
 def test_a_route_that_the_engine_lacks_is_not_supported() -> None:
     error = refused(404, "File Not Found", type="not_found_error")
     assert (error.code, error.status) == ("not_supported", 501)

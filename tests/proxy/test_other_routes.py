@@ -190,6 +190,12 @@ async def test_unknown_paths_get_the_envelope(world: World, path: str) -> None:
     assert call.error()["request_id"] == call.headers["x-request-id"]
 
 
+async def test_a_base_url_with_a_v1_too_many_is_told_what_to_leave_out(world: World) -> None:
+    call = await world.ask("/v1/v1/messages", HELLO)
+    assert call.status == 404
+    assert "Leave /v1 out of the client's base URL" in call.error()["message"]
+
+
 async def test_a_wrong_method_is_told_the_right_one(world: World) -> None:
     call = await world.ask("/v1/chat/completions", method="GET")
     assert (call.status, call.error()["code"]) == (405, "method_not_allowed")

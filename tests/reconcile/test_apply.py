@@ -83,6 +83,11 @@ async def test_a_good_text_is_applied_and_told_with_counts(bench: Bench) -> None
     ]
 
 
+async def test_a_list_is_told_as_the_manifest_has_it(bench: Bench) -> None:
+    await bench.save(changed(models={"a": replace(A, extra_args=("--no-warmup", "-v"))}))
+    assert bench.said("applied")[-1] == 'noted: engine_args [] -> ["--no-warmup", "-v"]'
+
+
 async def test_the_same_text_is_not_applied_again(bench: Bench) -> None:
     await bench.save(FIRST)
     assert len(bench.fleet.applied) == 1
