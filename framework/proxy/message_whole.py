@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from framework.proxy.errors import ProxyError
-from framework.proxy.messages_events import MessagesState
+from framework.proxy.messages_events import MessagesState, stopped_by_sequence
 from framework.proxy.named_events import event_type, object_of
 from framework.proxy.stream_events import StreamEvent, index_of
 
@@ -59,7 +59,9 @@ class WholeMessage:
         elif kind == "content_block_delta":
             self._add(index_of(data), object_of(data, "delta"))
         elif kind == "message_delta":
-            self._message.update(object_of(data, "delta"))
+            delta = object_of(data, "delta")
+            stopped_by_sequence(delta)
+            self._message.update(delta)
 
     def result(self) -> dict[str, Any]:
         """The message."""

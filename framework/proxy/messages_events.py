@@ -75,14 +75,25 @@ def usage_of(counts: Mapping[str, Any]) -> dict[str, Any]:
     """Anthropic's counts in OpenAI's words: there the prompt holds what came out of the cache, too."""
     cached = count(counts, "cache_read_input_tokens") or 0
     written = count(counts, "cache_creation_input_tokens") or 0
-    prompt = (count(counts, "input_tokens") or 0) + cached + written
     generated = count(counts, "output_tokens") or 0
+    if count(counts, "input_tokens") is None:
+        # An answer whose first token gives no text begins without its counts.
+        return {"completion_tokens": generated}
+    prompt = (count(counts, "input_tokens") or 0) + cached + written
     return {
         "prompt_tokens": prompt,
         "completion_tokens": generated,
         "total_tokens": prompt + generated,
         "prompt_tokens_details": {"cached_tokens": cached},
     }
+
+
+def stopped_by_sequence(delta: Any) -> bool:
+    """Whether a stop sequence ended the message, which llama-server calls `end_turn`; put right then."""
+    is_so = isinstance(delta, dict) and isinstance(delta.get("stop_sequence"), str)
+    if is_so:
+        delta["stop_reason"] = "stop_sequence"
+    return is_so
 
 
 class MessagesStream:
@@ -110,6 +121,8 @@ class MessagesStream:
         elif kind == "content_block_stop":
             self._open_block = None
         self._is_over = kind == "message_stop"
+        if kind == "message_delta" and stopped_by_sequence(event.data.get("delta")):
+            return self._begun() + encoded(event.data)
         return self._begun() + passed_on(event)
 
     def finish(self) -> bytes:
