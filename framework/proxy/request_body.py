@@ -1,7 +1,7 @@
 """The body that goes to an instance: defaults, limits, manifest rules, nothing of ours (08 §9). Pure.
 
 Built anew for every attempt, since the default of `max_tokens` belongs to the instance (08 §5.7). Values are
-not judged here: the engine knows its ranges and its refusal names them (15 §5).
+not judged here, save what an engine does not survive: it knows its ranges and its refusal names them (15 §5).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from framework.proxy.engine_hazards import refuse_hazards
 from framework.proxy.reasoning_request import KWARGS, template_arguments
 from framework.values.reasoning import NO_REASONING, ReasoningFacts
 from framework.values.request import LiveSettings
@@ -69,7 +70,7 @@ def generation_body(
 
     `slot_context` is in tokens, 0 when unknown. Order of 08 §9: request, model's defaults, own defaults,
     `max_tokens`, then `drop` and `force`; what is left of wishes about reasoning becomes template arguments.
-    Raises ProxyError `invalid_body` for wishes of a wrong type.
+    Raises ProxyError `invalid_body` for wishes of a wrong type, and for what would break an engine.
     """
     fields = {**canonical(live.request_defaults), **canonical(asked)}
     if live.sampling_defaults == "paddock":
@@ -82,6 +83,7 @@ def generation_body(
     if arguments := template_arguments(fields, reasoning):
         fields[KWARGS] = arguments
     _tidy(fields)
+    refuse_hazards(fields)
     for name, spelling in style.spelled.items():
         if name in fields:
             fields[spelling] = fields.pop(name)

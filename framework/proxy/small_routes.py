@@ -14,7 +14,7 @@ from framework.proxy.fields import wrong
 from framework.proxy.generation import BuildBody
 from framework.proxy.media import Medium, check_media_support, media_of, prepare_messages
 from framework.proxy.model_choice import ModelChoice
-from framework.proxy.request_body import CHAT_BODY, generation_body
+from framework.proxy.request_body import CHAT_BODY, generation_body, whole_body
 from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.proxy.whole_calls import forward, forward_whole
@@ -36,7 +36,14 @@ async def engine_embeddings(exchange: Exchange) -> None:
 
 async def rerank(exchange: Exchange) -> None:
     """Documents in the order in which they answer a question."""
-    await forward(exchange, "/v1/rerank")
+    body = await exchange.read_object()
+    if body.get("query") == "":
+        # llama-server b10068 ends where nothing is asked of nothing.
+        raise wrong("query", "a text that is not empty")
+    choice = exchange.choose_model(body.get("model"))
+    await forward_whole(
+        exchange, choice, "/v1/rerank", lambda lease, live: whole_body(body, model_id=lease.model)
+    )
 
 
 async def tokenize(exchange: Exchange) -> None:
