@@ -101,14 +101,14 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
         raise ManifestBroken(first)
     directory = state_dir.locate(manifest_path, first.manifest.server.state_dir)
     state_dir.prepare(directory)
-    with state_dir.hold(directory):
+    with state_dir.hold(directory) as held:
         store = Store(directory / FILE_NAME, event_json)
         try:
             start = Start(
                 first.manifest,
                 first.problems,
                 load,
-                directory,
+                held,
                 environ,
                 limits,
                 service_manager,
@@ -137,7 +137,7 @@ class Start:
     manifest: Manifest
     problems: tuple[Problem, ...]
     load: LoadText
-    directory: Path
+    held: state_dir.Hold
     environ: Mapping[str, str]
     limits: ProxyLimits
     service_manager: ServiceManager
@@ -149,7 +149,7 @@ class Manager:
     """All parts of one `up`, connected. Made inside the event loop that runs it, with the listener open."""
 
     def __init__(self, start: Start) -> None:
-        manifest, directory, environ = start.manifest, start.directory, start.environ
+        manifest, directory, environ = start.manifest, start.held.directory, start.environ
         self._certificate = certificate = Certificate(manifest.server.tls)
         listening = Listening.open(manifest.server.listen)
 
@@ -188,6 +188,7 @@ class Manager:
         shop.listed = lambda: self._inquiry.known_devices().devices
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._shop = shop
+        self._held = start.held
         self._listening = listening
         self._fleet = fleet
         self._current = current
@@ -340,12 +341,11 @@ class Manager:
 
     async def _keep_state(self) -> None:
         """Commands find us and prove themselves by files that somebody may delete."""
-        directory = self._shop.state_dir
-        kept = (directory, self._services.token, self._address, self._shop.state_id)
-        said = ""
+        kept, said = (self._services.token, self._address, self._shop.state_id), ""
         while True:
             await asyncio.sleep(KEEP_S)
-            before, said = said, await asyncio.to_thread(state_dir.try_to_keep, *kept)
+            shown = self._certificate.tls.certificate if self._certificate.tls else None
+            before, said = said, await asyncio.to_thread(self._held.keep, *kept, shown)
             if said not in ("", before):
                 log.warning("%s", said)
 

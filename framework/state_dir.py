@@ -93,27 +93,74 @@ def find_fault(directory: Path) -> Reason | None:
     return None
 
 
+class Hold:
+    """The directory of this process: no second `up` starts on it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises StateDirError."""
+        self.directory = directory
+        self._handle = _locked(directory)
+
+    def keep(self, token: str, address: str, state_id: str, certificate: Path | None = None) -> str:
+        """Put back what somebody may have deleted: the lock, what commands find us and prove themselves by,
+        and what the next life knows our processes by. Why it could not, or an empty text."""
+        try:
+            if not self.directory.exists():
+                prepare(self.directory)
+            # First: what somebody else has taken meanwhile is theirs.
+            self._keep_lock()
+            _keep(self.directory, token, address, state_id)
+            if certificate is not None and not (self.directory / CERTIFICATE_FILE).exists():
+                record_certificate(self.directory, certificate)
+        except StateDirError as error:
+            return str(error)
+        return ""
+
+    def _keep_lock(self) -> None:
+        ours = os.fstat(self._handle)
+        with contextlib.suppress(FileNotFoundError):
+            there = (self.directory / LOCK_FILE).lstat()
+            if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
+                return
+        handle = _locked(self.directory)
+        os.close(self._handle)
+        self._handle = handle
+
+    def let_go(self) -> None:
+        """Somebody else may have it."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._handle, 0)
+        os.close(self._handle)
+
+
 @contextmanager
-def hold(directory: Path) -> Iterator[None]:
-    """Hold the directory: no second `up` starts on it. The end of the process lets go, however it ends."""
+def hold(directory: Path) -> Iterator[Hold]:
+    """Hold the directory. The end of the process lets go, however it ends."""
+    held = Hold(directory)
+    try:
+        yield held
+    finally:
+        held.let_go()
+
+
+def _locked(directory: Path) -> int:
+    """A descriptor that holds the lock. Raises StateDirError."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         handle = os.open(directory / LOCK_FILE, flags, PRIVATE_FILE)
     except OSError as error:
         raise StateDirError(f"Cannot lock the state directory {directory}: {_text(error)}.") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StateDirError(_held_text(directory, handle)) from None
-        os.ftruncate(handle, 0)
-        with contextlib.suppress(OSError):
-            # For messages only, and a disk may be full.
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
-        os.ftruncate(handle, 0)
-    finally:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = _held_text(directory, handle)
         os.close(handle)
+        raise StateDirError(text) from None
+    with contextlib.suppress(OSError):
+        # For messages only, and a disk may be full.
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+    return handle
 
 
 def identity(directory: Path) -> str:
@@ -127,24 +174,13 @@ def identity(directory: Path) -> str:
     return made
 
 
-def keep(directory: Path, token: str, address: str, state_id: str) -> None:
+def _keep(directory: Path, token: str, address: str, state_id: str) -> None:
     """Put back what commands need to find us, and what the next life knows our processes by, should somebody
     have deleted it or the disk have had no room. Raises StateDirError."""
-    if not directory.exists():
-        prepare(directory)
     for name, text in ((TOKEN_FILE, token), (LISTENER_FILE, address), (ID_FILE, state_id)):
         known = _read(directory, name)
         if not (directory / name).exists() or (known is not None and known != text):
             _write(directory / name, text)
-
-
-def try_to_keep(directory: Path, token: str, address: str, state_id: str) -> str:
-    """As `keep`; why it could not, or an empty text."""
-    try:
-        keep(directory, token, address, state_id)
-    except StateDirError as error:
-        return str(error)
-    return ""
 
 
 def new_token(directory: Path) -> str:

@@ -47,16 +47,16 @@ def test_what_found_no_room_is_written_when_there_is_some(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.room.fill()
-    with state_dir.hold(place.directory):
+    with state_dir.hold(place.directory) as held:
         token, made = state_dir.new_token(place.directory), state_dir.identity(place.directory)
         state_dir.record_listener(place.directory, ADDRESS)
         assert state_dir.read_token(place.directory) is None
         assert "Commands cannot find or reach this server" in caplog.text
-        assert "Cannot write" in state_dir.try_to_keep(place.directory, token, ADDRESS, made)
+        assert "Cannot write" in held.keep(token, ADDRESS, made)
         # A try that failed leaves nothing, or many of them would.
         assert {path.name for path in place.directory.iterdir()} <= {"ballast", "lock"}
         place.room.free()
-        assert state_dir.try_to_keep(place.directory, token, ADDRESS, made) == ""
+        assert held.keep(token, ADDRESS, made) == ""
     assert state_dir.read_token(place.directory) == token
     assert state_dir.read_listener(place.directory) == ADDRESS
     assert state_dir.identity(place.directory) == made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -207,6 +208,31 @@ def test_directory_is_free_after_its_holder(directory: Path) -> None:
         pass
     with state_dir.hold(directory):
         pass
+
+
+def test_what_was_deleted_is_put_back_and_held_again(directory: Path, tmp_path: Path) -> None:
+    certificate = tmp_path / "shown.pem"
+    certificate.write_text("a certificate")
+    with state_dir.hold(directory) as held:
+        shutil.rmtree(directory)
+        assert held.keep("a token", "https://127.0.0.1:1", "an id", certificate) == ""
+        assert state_dir.read_token(directory) == "a token"
+        assert (directory / "certificate.pem").read_text() == "a certificate"
+        with pytest.raises(StateDirError, match=rf"Process {os.getpid()} "), state_dir.hold(directory):
+            pass
+        assert held.keep("a token", "https://127.0.0.1:1", "an id", certificate) == ""
+    with state_dir.hold(directory):
+        pass
+
+
+def test_a_directory_that_somebody_else_has_taken_meanwhile_is_told(directory: Path) -> None:
+    with state_dir.hold(directory) as held:
+        shutil.rmtree(directory)
+        state_dir.prepare(directory)
+        with state_dir.hold(directory):
+            theirs = state_dir.new_token(directory)
+            assert "already runs this manifest" in held.keep("a token", "127.0.0.1:1", "an id")
+            assert state_dir.read_token(directory) == theirs
 
 
 def test_killed_holder_lets_go(directory: Path) -> None:
