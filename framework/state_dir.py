@@ -185,7 +185,7 @@ def _keep(directory: Path, token: str, address: str, state_id: str) -> None:
 
 def new_token(directory: Path) -> str:
     """Write a fresh token that proves the operator, and return it, written or not: what the disk has no room
-    for is written by `keep`. Raises StateDirError for everything else."""
+    for is written by `Hold.keep`. Raises StateDirError for everything else."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     _leave(directory / TOKEN_FILE, token)
     return token

@@ -64,7 +64,8 @@ def test_what_found_no_room_is_written_when_there_is_some(
 
 def test_a_token_of_an_earlier_life_does_not_stay(place: Place) -> None:
     state_dir.new_token(place.directory)
-    state_dir.keep(place.directory, "the-token-of-this-life", ADDRESS, ID)
+    with state_dir.hold(place.directory) as held:
+        assert held.keep("the-token-of-this-life", ADDRESS, ID) == ""
     assert state_dir.read_token(place.directory) == "the-token-of-this-life"
 
 
