@@ -82,13 +82,13 @@ class AccessTable(Table):
     dashboard: Literal["none", "view", "operate"] = option("none", effect="live")
     """What the key may do on the dashboard and at `/api/v1`: nothing, look, or act."""
     rate: RateLimit | None = option(None, effect="live")
-    """Requests per time; the others get 429 and the time to wait. Only requests to a model count. What the
-    last period holds is estimated from two windows of a period each, so the wait may be longer than a period,
-    twice that at most. Absent: no limit."""
+    """Requests per time; the others get 429 and the time to wait. Only requests to a model count. Rates of
+    more than 1,000 are estimated from two windows of a period each, so that the wait may be longer than a
+    period, twice that at most. Absent: no limit."""
     concurrency: Annotated[int, whole(1, 100_000)] | None = option(None, effect="live")
     """Requests to models at once, those that wait included. Absent: no limit."""
     tokens: RateLimit | None = option(None, effect="live")
     """Tokens per time, prompt and generated together. A request that has begun is finished; what it takes too
-    much counts against the next. Counted like `rate`. Kept over restarts. Absent: no limit."""
+    much counts against the next. Estimated like a large `rate`. Kept over restarts. Absent: no limit."""
     full_tools: bool = option(False, effect="live")
     """Whether requests with this key may run server-side tools without asking."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from framework.proxy.errors import ProxyError
+from framework.proxy.recent_requests import MOST, RecentRequests
 from framework.proxy.sliding_window import SlidingWindow
 from framework.values.manifest import AccessKey
 from framework.values.rate import Rate
@@ -30,7 +31,9 @@ class KeyUse:
     """What one access key uses. A window is there once its limit was looked at."""
 
     running: int = 0
+    recent: RecentRequests | None = None
     requests: SlidingWindow | None = None
+    """Of rates of more requests than `recent` remembers."""
     tokens: SlidingWindow | None = None
 
 
@@ -59,9 +62,7 @@ class Allowances:
             use.tokens = _window(use.tokens, key.tokens, now)
             _refuse_beyond(use.tokens, key.tokens, now, "tokens_limited", f"access.{key.name}.tokens")
         if key.rate is not None:
-            use.requests = _window(use.requests, key.rate, now)
-            _refuse_beyond(use.requests, key.rate, now, "rate_limited", f"access.{key.name}.rate")
-            use.requests.add(1, now)
+            _count_request(use, key.rate, now, f"access.{key.name}.rate")
         use.running += 1
         return use
 
@@ -106,6 +107,18 @@ class Allowances:
                 self.uses.setdefault(name, KeyUse()).tokens = window
 
 
+def _count_request(use: KeyUse, rate: Rate, now: float, field_name: str) -> None:
+    """One more request. Raises ProxyError 429 where the rate does not allow it, and counts nothing."""
+    if rate.count <= MOST:
+        recent = use.recent = use.recent or RecentRequests()
+        _refuse(recent.wait_s(rate.count, rate.period_s, now), rate, "rate_limited", field_name, "")
+        recent.add(now)
+        return
+    use.requests = _window(use.requests, rate, now)
+    _refuse_beyond(use.requests, rate, now, "rate_limited", field_name)
+    use.requests.add(1, now)
+
+
 def _window(window: SlidingWindow | None, limit: Rate, now: float) -> SlidingWindow:
     """The window of a limit; one of another period is left with what it holds as its use so far."""
     if window is not None and window.period_s == limit.period_s:
@@ -115,14 +128,19 @@ def _window(window: SlidingWindow | None, limit: Rate, now: float) -> SlidingWin
 
 
 def _refuse_beyond(window: SlidingWindow, limit: Rate, now: float, code: str, field_name: str) -> None:
-    wait_s = window.wait_s(limit.count, now)
+    _refuse(
+        window.wait_s(limit.count, now), limit, code, field_name, ", counted over the last period by estimate"
+    )
+
+
+def _refuse(wait_s: float, limit: Rate, code: str, field_name: str, counted_how: str) -> None:
     if wait_s <= 0:
         return
     what = "tokens" if code == "tokens_limited" else "requests"
     raise ProxyError(
         code,
-        f"This access key has used its {what}: it may have {limit} ({field_name}), counted over the last"
-        f" period by estimate; the next may come in {_wait_text(wait_s)}.",
+        f"This access key has used its {what}: it may have {limit} ({field_name}){counted_how};"
+        f" the next may come in {_wait_text(wait_s)}.",
         retry_after_s=wait_s,
     )
 

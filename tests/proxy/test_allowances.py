@@ -38,9 +38,25 @@ def test_a_rate_is_refused_with_the_time_to_wait() -> None:
     error = refused(allowances, key, 0.0)
     assert (error.code, error.type) == ("rate_limited", "rate_limit_error")
     assert "it may have 2/min (access.laptop.rate)" in error.message
-    assert error.message.endswith("the next may come in 1 min 30 s.")
+    assert error.message.endswith("the next may come in 1 min.")
     wait_s = float(error.headers["retry-after"])
     assert allowances.enter(key, wait_s).running == 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "every_s"), [(Rate(1, 1.0), 1.2), (Rate(1, MINUTE), 61.0), (Rate(3, MINUTE), 20.5)]
+)
+def test_who_keeps_to_a_rate_is_never_refused(rate: Rate, every_s: float) -> None:
+    allowances, key = Allowances(), replace(KEY, rate=rate)
+    for number in range(20):
+        allowances.leave(allowances.enter(key, number * every_s), 0, number * every_s)
+
+
+def test_a_rate_of_many_is_estimated() -> None:
+    allowances, key = Allowances(), replace(KEY, rate=Rate(5000, MINUTE))
+    for _ in range(5000):
+        allowances.leave(allowances.enter(key, 0.0), 0, 0.0)
+    assert "by estimate" in refused(allowances, key, 0.0).message
 
 
 def test_a_refused_request_takes_nothing() -> None:
