@@ -45,6 +45,7 @@ MISREAD = (
     "is required",
     "Missing '",
 )
+TOO_LARGE = "is too large to process"
 LOADING = "Loading model"
 LACKING_ROUTE = "File Not Found"
 # What an engine of either kind says where a flag of its start is lacking.
@@ -77,6 +78,8 @@ def error_of_engine(
     kind = error.get("type")
     if kind == "exceed_context_size_error":
         return _too_long(error, message, model)
+    if TOO_LARGE in message:
+        return _beyond_batch(message, model)
     if status == SERVER_ERROR and any(sign in message for sign in MISREAD):
         status, kind = BAD_REQUEST, "invalid_request_error"
     kept = kind if kind in ENGINE_TYPES and status not in OUR_FAULT else None
@@ -136,6 +139,17 @@ def _too_long(error: Mapping[str, Any], message: str, model: ModelRequest) -> Pr
         sentence,
         error_type="exceed_context_size_error",
         extra={"n_prompt_tokens": prompt, "n_ctx": limit, "upstream_status": 400},
+    )
+
+
+def _beyond_batch(message: str, model: ModelRequest) -> ProxyError:
+    """An input that is read in one piece, as for embeddings and ranking."""
+    return ProxyError(
+        "context_length_exceeded",
+        f"{message.rstrip('.')}. Shorten it, or raise batch.physical of models.{model.id}, into which each"
+        " input has to fit.",
+        error_type="exceed_context_size_error",
+        extra={"upstream_status": SERVER_ERROR},
     )
 
 

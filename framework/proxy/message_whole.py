@@ -37,7 +37,8 @@ class _Block:
 class WholeMessage:
     """One message that grows by events; memory is bounded by the limit."""
 
-    def __init__(self, state: MessagesState, *, asked_model: str, limit_bytes: int) -> None:
+    def __init__(self, state: MessagesState, *, asked_model: str, request_id: str, limit_bytes: int) -> None:
+        self._request_id = request_id
         self._state = state
         self._asked_model = asked_model
         self._room_bytes = limit_bytes
@@ -65,13 +66,15 @@ class WholeMessage:
 
     def result(self) -> dict[str, Any]:
         """The message."""
+        # The engine leaves the start out where the first token gives no text.
         answer = {
+            "id": self._request_id,
             "type": "message",
             "role": "assistant",
             **self._message,
             "model": self._asked_model,
             "content": [block.result() for _, block in sorted(self._blocks.items())],
-            "usage": self._state.counts,
+            "usage": {"input_tokens": 0, "output_tokens": 0, **self._state.counts},
         }
         if self._state.timings:
             answer["timings"] = self._state.timings

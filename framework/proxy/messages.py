@@ -48,7 +48,7 @@ async def messages(exchange: Exchange) -> None:
 
     def whole(now: ModelChoice) -> WholeMessage:
         limit = exchange.services.limits.answer_limit_bytes
-        return WholeMessage(state, asked_model=now.asked, limit_bytes=limit)
+        return WholeMessage(state, asked_model=now.asked, request_id=exchange.request.id, limit_bytes=limit)
 
     build = _Builder(exchange, asked)
     generation = Generation(PATH, build, stream, whole, read=read_message_event)

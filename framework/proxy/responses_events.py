@@ -138,6 +138,9 @@ class ResponseFrame:
         return found
 
 
+OPENING_ORDER = ("response.created", "response.in_progress")
+
+
 class ResponsesStream:
     """A streamed response between instance and client. `state` is shared with the driver."""
 
@@ -188,7 +191,13 @@ class ResponsesStream:
         if self._is_begun:
             return b""
         self._is_begun = True
-        return b"".join(map(self._own, self._held.values()))
+        # An answer whose first token gives no text comes without them.
+        opening = (self._held.get(kind) or self._opening(kind) for kind in OPENING_ORDER)
+        return b"".join(map(self._own, opening))
+
+    def _opening(self, kind: str) -> dict[str, Any]:
+        response = {"id": self._state.last.get("id", self._request_id), "object": "response"}
+        return {"type": kind, "response": {**response, "status": "in_progress"}}
 
     def _own(self, data: dict[str, Any]) -> bytes:
         kind = event_type(data)

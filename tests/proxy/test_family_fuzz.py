@@ -64,7 +64,7 @@ def families() -> list[Any]:
             read_message_event,
             messages,
             MessagesStream(messages, asked_model="gpt", request_id="r"),
-            WholeMessage(messages, asked_model="gpt", limit_bytes=10**6),
+            WholeMessage(messages, asked_model="gpt", request_id="r", limit_bytes=10**6),
         ),
         (
             read_response_event,

@@ -7,6 +7,7 @@ import pytest
 
 from framework.proxy.message_whole import WholeMessage
 from framework.proxy.messages_events import MessagesState, MessagesStream, usage_of
+from framework.proxy.responses_events import ResponseFrame, ResponsesState, ResponsesStream
 from framework.proxy.stream_events import StreamEvent
 
 
@@ -24,9 +25,33 @@ def test_a_stop_sequence_is_told_as_one(text: str | None, told: str) -> None:
     stream = MessagesStream(MessagesState(), asked_model="m", request_id="r")
     sent = stream.take(delta(text)).rpartition(b"data: ")[2]
     assert orjson.loads(sent)["delta"] == {"stop_reason": told, "stop_sequence": text}
-    whole = WholeMessage(MessagesState(), asked_model="m", limit_bytes=1000)
+    whole = WholeMessage(MessagesState(), asked_model="m", request_id="r", limit_bytes=1000)
     whole.take(delta(text))
     assert (whole.result()["stop_reason"], whole.result()["stop_sequence"]) == (told, text)
+
+
+def test_a_message_without_its_start_is_whole() -> None:
+    whole = WholeMessage(MessagesState(), asked_model="m", request_id="r", limit_bytes=1000)
+    whole.take(delta(None))
+    message = whole.result()
+    assert (message["id"], message["type"], message["content"]) == ("r", "message", [])
+    assert message["usage"].keys() == {"input_tokens", "output_tokens"}
+
+
+def test_a_response_without_its_openings_gets_them() -> None:
+    state = ResponsesState()
+    stream = ResponsesStream(state, ResponseFrame({}, "m", 1), request_id="r")
+    data = {"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}}
+    event = StreamEvent("model", orjson.dumps(data), data)
+    state.observe(event)
+    sent = [orjson.loads(part.partition(b"data: ")[2]) for part in stream.take(event).split(b"\n\n") if part]
+    assert [one["type"] for one in sent] == [
+        "response.created",
+        "response.in_progress",
+        "response.completed",
+    ]
+    assert [one["sequence_number"] for one in sent] == [0, 1, 2]
+    assert {one["response"]["id"] for one in sent} == {"resp_1"}
 
 
 def test_a_prompt_that_was_not_counted_is_not_free() -> None:
