@@ -17,7 +17,7 @@ from framework.proxy.model_choice import ModelChoice
 from framework.proxy.request_body import CHAT_BODY, generation_body, whole_body
 from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
-from framework.proxy.whole_calls import forward, forward_whole
+from framework.proxy.whole_calls import forward_whole
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
 
@@ -26,12 +26,15 @@ LONGEST_ID = 2**31 - 1
 
 async def embeddings(exchange: Exchange) -> None:
     """Vectors of texts, or the engine's 501 where a model was not started for them."""
-    await forward(exchange, "/v1/embeddings", tells_model=True)
+    body = await exchange.read_object()
+    if body.get("input") is None:
+        raise wrong("input", "a text, or a list of texts or of tokens")
+    await _forward(exchange, body, "/v1/embeddings", tells_model=True)
 
 
 async def engine_embeddings(exchange: Exchange) -> None:
     """The same in llama-server's own form: a list."""
-    await forward(exchange, "/embeddings")
+    await _forward(exchange, await exchange.read_object(), "/embeddings")
 
 
 async def rerank(exchange: Exchange) -> None:
@@ -40,10 +43,7 @@ async def rerank(exchange: Exchange) -> None:
     if body.get("query") == "":
         # llama-server b10068 ends where nothing is asked of nothing.
         raise wrong("query", "a text that is not empty")
-    choice = exchange.choose_model(body.get("model"))
-    await forward_whole(
-        exchange, choice, "/v1/rerank", lambda lease, live: whole_body(body, model_id=lease.model)
-    )
+    await _forward(exchange, body, "/v1/rerank")
 
 
 async def tokenize(exchange: Exchange) -> None:
@@ -74,6 +74,18 @@ async def count_chat_tokens(exchange: Exchange) -> None:
     """How many tokens a chat takes (08 §13)."""
     choice, build, media = await _chat(exchange)
     await answer_count(exchange, choice, build, has_media=bool(media))
+
+
+async def _forward(
+    exchange: Exchange, body: Mapping[str, Any], path: str, *, tells_model: bool = False
+) -> None:
+    """Under the instance's own model name."""
+    choice = exchange.choose_model(body.get("model"))
+
+    def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
+        return whole_body(body, model_id=lease.model)
+
+    await forward_whole(exchange, choice, path, build, tells_model=tells_model)
 
 
 async def _send(exchange: Exchange, body: Mapping[str, Any], path: str) -> None:

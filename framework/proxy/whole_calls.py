@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -12,22 +11,8 @@ from framework.proxy.exchange import Exchange, stopped
 from framework.proxy.generation import BuildBody, Job, run_whole
 from framework.proxy.interrupt import Interrupted
 from framework.proxy.model_choice import ModelChoice
-from framework.proxy.request_body import whole_body
-from framework.runtime.lease import Lease
-from framework.values.request import LiveSettings
 
 OK = 200
-
-
-async def forward(exchange: Exchange, path: str, *, tells_model: bool = False) -> None:
-    """Forward a request to the instance's route `path`, under the instance's own model name."""
-    body = await exchange.read_object()
-    choice = exchange.choose_model(body.get("model"))
-
-    def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
-        return whole_body(body, model_id=lease.model)
-
-    await forward_whole(exchange, choice, path, build, tells_model=tells_model)
 
 
 async def forward_whole(

@@ -260,3 +260,21 @@ async def test_only_who_may_use_every_model_is_told_which_are_in_the_way(
     )
     assert (call.status, call.error()["code"], call.headers["retry-after"]) == (503, "no_memory", "5")
     assert (b"hidden" in call.body) is told
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "field"),
+    [
+        pytest.param("/v1/embeddings", {"model": "gpt", "content": "x"}, "input", id="the-other-form"),
+        pytest.param(
+            "/v1/rerank", {"model": "gpt", "query": "", "documents": [""]}, "query", id="no-question"
+        ),
+    ],
+)
+async def test_a_whole_call_without_what_it_asks_about_reaches_no_engine(
+    world: World, route: str, body: dict[str, Any], field: str
+) -> None:
+    answer = await world.ask(route, body)
+    assert answer.status == 400
+    assert (answer.json()["error"]["code"], answer.json()["error"]["param"]) == ("invalid_body", field)
+    assert world.engine.calls == []
