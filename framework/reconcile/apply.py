@@ -18,6 +18,7 @@ from typing import Protocol
 
 from framework.manifest.includes import matching_files
 from framework.manifest.load import Loaded
+from framework.reconcile.accidents import without_accidents
 from framework.reconcile.actions import plan_actions
 from framework.reconcile.compare import request_digest
 from framework.reconcile.current import CurrentManifest
@@ -93,7 +94,8 @@ class Reconciler:
 
     async def load(self) -> Applied:
         """Read the files as they are now and plan the apply; nothing changes."""
-        loaded = self._newest = await asyncio.to_thread(self._read)
+        loaded = without_accidents(await asyncio.to_thread(self._read), self.current.manifest)
+        self._newest = loaded
         if loaded.manifest is None:
             return Applied(loaded)
         return Applied(loaded, tuple(plan_actions(loaded.manifest.models, self._effects.views())))
