@@ -16,9 +16,10 @@ from framework.proxy.engine_events import (
 )
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import flag, wrong
+from framework.proxy.leased_body import leased_body
 from framework.proxy.media import Medium, check_media_support
 from framework.proxy.model_choice import ModelChoice
-from framework.proxy.request_body import ENGINE_BODY, generation_body
+from framework.proxy.request_body import ENGINE_BODY
 from framework.proxy.vision import vision_models
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
@@ -68,15 +69,7 @@ async def _complete(exchange: Exchange, path: str) -> None:
             vision_models=seeing,
             param="prompt",
         )
-        return generation_body(
-            asked,
-            live,
-            ENGINE_BODY,
-            model_id=lease.model,
-            slot_context=lease.slot_context,
-            max_tokens_fallback=exchange.services.limits.max_tokens_fallback,
-            reasoning=lease.reasoning,
-        )
+        return leased_body(exchange, asked, ENGINE_BODY, lease, live)
 
     def stream(now: ModelChoice) -> EngineStream:
         wants_progress = body.get("return_progress") is True

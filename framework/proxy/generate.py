@@ -10,11 +10,12 @@ from framework.proxy.answering import AsTheyAre, Generation, Refine, answer
 from framework.proxy.collect import Collector
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import flag
+from framework.proxy.leased_body import leased_body
 from framework.proxy.media import check_media_support, media_of, prepare_messages
 from framework.proxy.model_choice import ModelChoice
 from framework.proxy.reasoning_answer import ReasoningView, reasoning_form
 from framework.proxy.relay import Flavour, Relay
-from framework.proxy.request_body import CHAT_BODY, generation_body
+from framework.proxy.request_body import CHAT_BODY
 from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.runtime.lease import Lease
@@ -55,15 +56,7 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
         check_media_support(
             media, model=lease.request, can_see=lease.vision, can_hear=lease.audio, vision_models=seeing
         )
-        return generation_body(
-            body,
-            live,
-            CHAT_BODY,
-            model_id=lease.model,
-            slot_context=lease.slot_context,
-            max_tokens_fallback=exchange.services.limits.max_tokens_fallback,
-            reasoning=lease.reasoning,
-        )
+        return leased_body(exchange, body, CHAT_BODY, lease, live)
 
     def stream(now: ModelChoice) -> Relay:
         options = body.get("stream_options")

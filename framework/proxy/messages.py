@@ -13,6 +13,7 @@ from framework.proxy.answering import Generation, answer
 from framework.proxy.errors import ProxyError
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import flag, optional_object, wrong
+from framework.proxy.leased_body import leased_body
 from framework.proxy.media import Medium, check_media_support
 from framework.proxy.media_blocks import has_images, prepare_blocks
 from framework.proxy.message_whole import WholeMessage
@@ -23,7 +24,7 @@ from framework.proxy.messages_events import (
     read_message_event,
 )
 from framework.proxy.model_choice import ModelChoice, shown
-from framework.proxy.request_body import MESSAGES_BODY, generation_body
+from framework.proxy.request_body import MESSAGES_BODY
 from framework.proxy.vision import vision_models
 from framework.proxy.whole_calls import forward_whole
 from framework.runtime.lease import Lease
@@ -84,15 +85,7 @@ class _Builder:
             can_hear=False,
             vision_models=self._seeing,
         )
-        return generation_body(
-            self._asked,
-            live,
-            MESSAGES_BODY,
-            model_id=lease.model,
-            slot_context=lease.slot_context,
-            max_tokens_fallback=self._exchange.services.limits.max_tokens_fallback,
-            reasoning=lease.reasoning,
-        )
+        return leased_body(self._exchange, self._asked, MESSAGES_BODY, lease, live)
 
 
 def _prepared(exchange: Exchange, body: Mapping[str, Any], choice: ModelChoice) -> dict[str, Any]:

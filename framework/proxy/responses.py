@@ -13,10 +13,11 @@ from framework.proxy.answering import Generation, answer
 from framework.proxy.errors import ProxyError
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import flag, optional_object, optional_text, wrong
+from framework.proxy.leased_body import leased_body
 from framework.proxy.media import Medium, check_media_support
 from framework.proxy.media_blocks import has_images, prepare_items
 from framework.proxy.model_choice import ModelChoice, shown
-from framework.proxy.request_body import RESPONSES_BODY, generation_body
+from framework.proxy.request_body import RESPONSES_BODY
 from framework.proxy.responses_events import (
     ResponseFrame,
     ResponsesState,
@@ -96,15 +97,7 @@ class _Builder:
             vision_models=self._seeing,
             param="input",
         )
-        body = generation_body(
-            self._asked,
-            live,
-            RESPONSES_BODY,
-            model_id=lease.model,
-            slot_context=lease.slot_context,
-            max_tokens_fallback=self._exchange.services.limits.max_tokens_fallback,
-            reasoning=lease.reasoning,
-        )
+        body = leased_body(self._exchange, self._asked, RESPONSES_BODY, lease, live)
         self._state.token_limit = count(body, "max_output_tokens")
         self._state.context_limit = lease.slot_context
         return body

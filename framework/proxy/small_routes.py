@@ -12,9 +12,10 @@ from framework.proxy.count_tokens import TEMPLATE_PATH, answer_count
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import wrong
 from framework.proxy.generation import BuildBody
+from framework.proxy.leased_body import leased_body
 from framework.proxy.media import Medium, check_media_support, media_of, prepare_messages
 from framework.proxy.model_choice import ModelChoice
-from framework.proxy.request_body import CHAT_BODY, generation_body, whole_body
+from framework.proxy.request_body import CHAT_BODY, whole_body
 from framework.proxy.tool_history import prepare_tool_history
 from framework.proxy.vision import vision_models
 from framework.proxy.whole_calls import forward_whole
@@ -107,15 +108,7 @@ async def _chat(exchange: Exchange) -> tuple[ModelChoice, BuildBody, frozenset[M
         check_media_support(
             media, model=lease.request, can_see=lease.vision, can_hear=lease.audio, vision_models=seeing
         )
-        built = generation_body(
-            asked,
-            live,
-            CHAT_BODY,
-            model_id=lease.model,
-            slot_context=lease.slot_context,
-            max_tokens_fallback=exchange.services.limits.max_tokens_fallback,
-            reasoning=lease.reasoning,
-        )
+        built = leased_body(exchange, asked, CHAT_BODY, lease, live)
         return {name: value for name, value in built.items() if name not in ("stream", "stream_options")}
 
     return choice, build, media

@@ -19,12 +19,13 @@ from framework.proxy.errors import ProxyError, envelope
 from framework.proxy.exchange import Exchange
 from framework.proxy.fields import wrong
 from framework.proxy.form_body import Form
+from framework.proxy.leased_body import leased_body
 from framework.proxy.media import audio_format
 from framework.proxy.model_choice import shown
 from framework.proxy.outside_engine import transcribe_outside
 from framework.proxy.reasoning_answer import ReasoningForm, ReasoningView
 from framework.proxy.relay import sse
-from framework.proxy.request_body import CHAT_BODY, generation_body
+from framework.proxy.request_body import CHAT_BODY
 from framework.proxy.stream_events import DONE, StreamEvent, StreamState, choices_of, delta_of
 from framework.proxy.usage import backfill, count
 from framework.runtime.lease import Lease
@@ -57,15 +58,7 @@ async def transcriptions(exchange: Exchange) -> None:
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
         if not lease.audio:
             raise _cannot_hear(lease.request)
-        return generation_body(
-            asked,
-            live,
-            CHAT_BODY,
-            model_id=lease.model,
-            slot_context=lease.slot_context,
-            max_tokens_fallback=exchange.services.limits.max_tokens_fallback,
-            reasoning=lease.reasoning,
-        )
+        return leased_body(exchange, asked, CHAT_BODY, lease, live)
 
     limit = exchange.services.limits.answer_limit_bytes
     generation = Generation(

@@ -20,13 +20,14 @@ from framework.engines.redaction import redact_argv
 from framework.runtime import launch
 from framework.runtime.attempts import LABELS, RUNGS
 from framework.runtime.decode_probe import can_decode, needs_probe
-from framework.runtime.failures import classify
+from framework.runtime.failures import TOLD_WITH_MEMORY, classify
 from framework.runtime.launch import Answer, Running, Site
 from framework.runtime.port_holder import port_holder
 from framework.runtime.private import made_at
 from framework.runtime.readback import read_back
 from framework.runtime.remote_devices import missing_servers
 from framework.runtime.rungs import Trial, next_trial, tensor_abort
+from framework.runtime.smaller import SERVER_LOST
 from framework.runtime.start_end import Outcome, StartEnd
 from framework.runtime.start_notes import start_notes
 from framework.runtime.start_signs import port_was_taken
@@ -36,12 +37,10 @@ from framework.values.reason import Failure
 KEY_BYTES = 32
 # 06 §12.8: however the rungs fall, one launch takes at most this many load time-outs.
 TIMEOUTS_PER_LAUNCH = 3
-
-
 # What a launch comes to is the same behind these rungs.
 ALIKE = frozenset({"P", "U"})
 # A server that has no room for what is on its way to it hangs up.
-OF_DEVICE_MEMORY = frozenset({"out_of_memory", "killed_by_os", "rpc_lost"})
+OF_DEVICE_MEMORY = TOLD_WITH_MEMORY | {SERVER_LOST}
 
 
 @dataclass(frozen=True)

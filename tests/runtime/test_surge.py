@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.runtime.lease import Lease
 from framework.values.instance import InstanceView, State
 from framework.values.request import ModelRequest
 from tests.conftest import MakeFake
@@ -48,6 +49,16 @@ async def until_another_serves(rig: FleetRig, pid: int | None, name: str = "m") 
     return instances(rig, name)[0]
 
 
+async def replaced_under_an_answer(
+    rig: FleetRig, served: ModelRequest
+) -> tuple[Lease, int | None, InstanceView]:
+    """An edit while the model answers: the lease of that, its process, and the instance that serves now."""
+    pid = rig.instance("m").pid
+    answer = await rig.fleet.acquire("m")
+    rig.declare(changed(served, n_ctx=2048))
+    return answer, pid, await until_another_serves(rig, pid)
+
+
 @pytest.fixture
 async def served(rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path) -> ModelRequest:
     request = request_for(fake_engine(), tiny_gguf)
@@ -57,10 +68,7 @@ async def served(rig: FleetRig, fake_engine: MakeFake, tiny_gguf: Path) -> Model
 
 
 async def test_the_new_one_serves_while_the_old_one_finishes(rig: FleetRig, served: ModelRequest) -> None:
-    old_pid = rig.instance("m").pid
-    answer = await rig.fleet.acquire("m")
-    rig.declare(changed(served, n_ctx=2048))
-    new = await until_another_serves(rig, old_pid)
+    answer, old_pid, new = await replaced_under_an_answer(rig, served)
     view = rig.fleet.view("m")
     assert view is not None
     assert view.state is State.READY
@@ -181,10 +189,7 @@ async def test_memory_that_runs_out_beside_it_is_taken_from_it(
 
 
 async def test_a_client_that_hangs_does_not_hold_up_a_stop(rig: FleetRig, served: ModelRequest) -> None:
-    old_pid = rig.instance("m").pid
-    answer = await rig.fleet.acquire("m")
-    rig.declare(changed(served, n_ctx=2048))
-    await until_another_serves(rig, old_pid)
+    answer, old_pid, _ = await replaced_under_an_answer(rig, served)
     rig.fleet.unload("m", "now", by="test")
     await until(rig, lambda: len(instances(rig)) == 1 and instances(rig)[0].state is State.STOPPED)
     assert alive([old_pid or 0]) == []
@@ -194,10 +199,7 @@ async def test_a_client_that_hangs_does_not_hold_up_a_stop(rig: FleetRig, served
 async def test_a_reload_starts_what_is_stopped_while_an_old_one_finishes(
     rig: FleetRig, served: ModelRequest
 ) -> None:
-    old_pid = rig.instance("m").pid
-    answer = await rig.fleet.acquire("m")
-    rig.declare(changed(served, n_ctx=2048))
-    second = await until_another_serves(rig, old_pid)
+    answer, _, second = await replaced_under_an_answer(rig, served)
     rig.fleet.unload("m", by="test")
     await until(rig, lambda: instances(rig)[0].state is State.STOPPED)
     view = rig.fleet.view("m")
@@ -211,10 +213,8 @@ async def test_a_reload_starts_what_is_stopped_while_an_old_one_finishes(
 
 @pytest.mark.parametrize("mode", ["now", "kill"])
 async def test_a_stop_in_the_middle_ends_both(rig: FleetRig, served: ModelRequest, mode: str) -> None:
-    old_pid = rig.instance("m").pid
-    answer = await rig.fleet.acquire("m")
-    rig.declare(changed(served, n_ctx=2048))
-    new_pid = (await until_another_serves(rig, old_pid)).pid
+    answer, old_pid, new = await replaced_under_an_answer(rig, served)
+    new_pid = new.pid
     rig.fleet.unload("m", mode, by="test")  # type: ignore[arg-type]
     if mode == "now":
         assert await asyncio.wait_for(answer.revoked, WAIT_S) == "model_unloaded"
@@ -228,10 +228,7 @@ async def test_a_stop_in_the_middle_ends_both(rig: FleetRig, served: ModelReques
 async def test_another_edit_while_the_old_one_finishes_waits_for_nobody(
     rig: FleetRig, served: ModelRequest
 ) -> None:
-    pid = rig.instance("m").pid
-    answer = await rig.fleet.acquire("m")
-    rig.declare(changed(served, n_ctx=2048))
-    second = await until_another_serves(rig, pid)
+    answer, _, second = await replaced_under_an_answer(rig, served)
     rig.declare(changed(served, n_ctx=4096))
     third = await until_another_serves(rig, second.pid)
     assert third.generation == 3
@@ -256,10 +253,7 @@ async def test_a_crash_of_the_old_one_meanwhile_brings_up_the_new_settings(
 
 
 async def test_the_end_of_the_old_one_is_no_crash(rig: FleetRig, served: ModelRequest) -> None:
-    pid = rig.instance("m").pid
-    answer = await rig.fleet.acquire("m")
-    rig.declare(changed(served, n_ctx=2048))
-    new = await until_another_serves(rig, pid)
+    answer, pid, new = await replaced_under_an_answer(rig, served)
     os.kill(pid or 0, signal.SIGKILL)
     await until(rig, lambda: len(instances(rig)) == 1)
     assert instances(rig)[0].pid == new.pid
