@@ -17,7 +17,7 @@ from framework.api.shapes import at
 from framework.dashboard.assets import Assets
 from framework.dashboard.formats import width
 from framework.dashboard.pages.event_rows import fact_texts
-from framework.dashboard.pages.shell import Viewer
+from framework.dashboard.pages.shell import NAVIGATION, Viewer
 from framework.dashboard.updates import Feed, Fragment
 from framework.values.plain_text import visible_lines
 from framework.values.reason import Severity
@@ -81,7 +81,9 @@ def _environment(templates_dir: Path) -> Environment:
     )
     environment.filters.update({show.__name__: show for show in FORMATS})
     environment.filters.update(iso=at, exact=_exact, fact_texts=fact_texts)
-    environment.globals.update(severity_tones=SEVERITY_TONES, severity_icons=SEVERITY_ICONS)
+    environment.globals.update(
+        navigation=NAVIGATION, severity_tones=SEVERITY_TONES, severity_icons=SEVERITY_ICONS
+    )
     return environment
 
 

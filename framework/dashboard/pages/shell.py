@@ -15,6 +15,25 @@ Section = Literal["overview", "pools", "speculation", "files", "events", "model"
 
 
 @dataclass(frozen=True)
+class NavEntry:
+    """A page that every page leads to; `section` is what marks it as the one at hand."""
+
+    section: Section
+    label: str
+    url: str
+
+
+NAVIGATION = (
+    NavEntry("overview", "Overview", "/"),
+    NavEntry("pools", "Pools", "/pools"),
+    NavEntry("speculation", "Speculation", "/speculation"),
+    NavEntry("files", "Files", "/files"),
+    NavEntry("events", "Events", "/events"),
+)
+"""In the order of the frame. A page adds its line here and its name to `Section`; twelve fit at 360 px."""
+
+
+@dataclass(frozen=True)
 class Viewer:
     """Who looks at a page. `csrf` goes into every form; without `may_operate` there are no buttons."""
 
