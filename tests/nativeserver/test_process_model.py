@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import httpx
@@ -17,6 +16,8 @@ from tests.support.engine_pair import native_line, running_server
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
 
 ARGUMENTS = ("-c", "1024", "-np", "2", "-t", "1")
+# An end takes 5 s at most where the machine does nothing else.
+END_S = 30
 
 
 def failed_start(*arguments: str) -> tuple[int, str]:
@@ -74,17 +75,15 @@ def test_a_signal_ends_a_stream_with_an_error_and_the_process_with_0(smollm2: Pa
         assert "server is listening on http://127.0.0.1:" in server.log.read_text()
         assert "model loaded" in server.log.read_text()
         body = {"prompt": "Once upon a time", "n_predict": 400, "ignore_eos": True, "stream": True}
-        events, begin = [], time.monotonic()
+        events = []
         with httpx.stream("POST", f"{server.url}/completion", json=body, timeout=60) as answer:
             for text in answer.iter_lines():
                 if not text.startswith("data: "):
                     continue
                 events.append(json.loads(text.removeprefix("data: ")))
                 if len(events) == 3:
-                    begin = time.monotonic()
                     server.process.terminate()
-        assert server.process.wait(10) == 0
-        assert time.monotonic() - begin < 9
+        assert server.process.wait(END_S) == 0
     assert events[-1]["error"]["type"] == "unavailable_error"
     assert len(events) < 400
 
@@ -93,7 +92,7 @@ def test_texts_that_are_tokenised_do_not_hold_up_the_end(smollm2: Path, tmp_path
     spaces = {"content": " " * (3 * 2**20)}
     with running_server(native_line(), smollm2, tmp_path / "log", *ARGUMENTS) as server:
         for _ in range(8):
-            with contextlib.suppress(httpx.ReadTimeout):
+            with contextlib.suppress(httpx.TimeoutException):
                 httpx.post(f"{server.url}/tokenize", json=spaces, timeout=0.5)
         body = {"prompt": "Once upon a time", "n_predict": 400, "ignore_eos": True, "stream": True}
         events = []
@@ -103,7 +102,7 @@ def test_texts_that_are_tokenised_do_not_hold_up_the_end(smollm2: Path, tmp_path
                     events.append(json.loads(text.removeprefix("data: ")))
                     if len(events) == 1:
                         server.process.terminate()
-        assert server.process.wait(10) == 0
+        assert server.process.wait(END_S) == 0
     assert events[-1]["error"]["type"] == "unavailable_error"
 
 
@@ -116,9 +115,7 @@ def test_a_signal_ends_a_load(smollm2: Path) -> None:
         for text in process.stderr:
             if "loading model" in text:
                 break
-        begin = time.monotonic()
         process.terminate()
         rest = process.stderr.read()
-        assert process.wait(10) == 0
-    assert time.monotonic() - begin < 9
+        assert process.wait(END_S) == 0
     assert "Traceback" not in rest
