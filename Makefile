@@ -80,6 +80,8 @@ bench: $(STAMP)engine $(STAMP)test
 	@$(BIN)/python -m bench.native_speed
 	@$(BIN)/python -m bench.native_storm
 	@$(BIN)/python -m bench.native_speculation
+	@$(BIN)/python -m bench.native_settling
+	@$(BIN)/python -m bench.native_loop_guard
 	@$(BIN)/python -m bench.chaos
 
 clean:
