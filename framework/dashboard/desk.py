@@ -8,6 +8,7 @@ from pathlib import Path
 from framework.api.services import Services
 from framework.dashboard.assets import Assets
 from framework.dashboard.device_watch import DeviceWatch
+from framework.dashboard.shared_pages import SharedPages
 from framework.dashboard.templating import Templates
 
 
@@ -35,15 +36,18 @@ class Desk:
     templates: Templates
     devices: DeviceWatch
     streams: OpenStreams
+    shared: SharedPages
 
 
 def make_desk(services: Services, templates_dir: Path, static_dir: Path) -> Desk:
     """The desk of one server."""
     assets = Assets(static_dir)
+    templates = Templates(templates_dir, assets)
     return Desk(
         services,
         assets,
-        Templates(templates_dir, assets),
+        templates,
         DeviceWatch(services.devices, services.known_devices, services.changes),
         OpenStreams(),
+        SharedPages(templates),
     )

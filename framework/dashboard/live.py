@@ -8,7 +8,7 @@ and ends with its client, its session or its model.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -20,13 +20,12 @@ from framework.api.errors import ApiError
 from framework.api.streams import frame
 from framework.dashboard.answers import EVENT_STREAM, viewer_of
 from framework.dashboard.desk import Desk
-from framework.dashboard.live_sources import LiveSource, source_of
+from framework.dashboard.live_source import LiveSource
+from framework.dashboard.live_sources import source_of
 from framework.dashboard.pages.shell import Viewer
-from framework.dashboard.states import look_of
-from framework.dashboard.updates import Fragment, Sent, Update, Whole
+from framework.dashboard.updates import Fragment, Sent
 from framework.runtime.logs import LogBuffer, LogLine
 from framework.telemetry.changes import Changes
-from framework.values.instance import ModelView
 
 # 01 §3: at most 4 updates a second.
 INTERVAL_S = 0.25
@@ -74,28 +73,39 @@ async def updates(
     desk: Desk, request: Request, source: LiveSource, pace: Pace = Pace()
 ) -> AsyncIterator[str]:
     """The text of the stream. What changed since the page was rendered comes first."""
-    sent, states = Sent(), _states(source.models())
-    if source.is_current(request.query_params.get("have", "")):
-        sent.remember(source.fragments())
-    shown_to = _viewer(desk, request)
-    yield f"retry: {RETRY_MS}\n\n"
-    while not desk.services.changes.closed:
-        wake = _Wake(desk.services.changes, source.log())
-        viewer = _viewer(desk, request)
-        if viewer is None:
-            return
-        if viewer != shown_to:
-            # Another role sees other buttons: everything is sent anew.
-            sent, shown_to = Sent(), viewer
-        now = _states(source.models())
-        found = _messages(desk, viewer, sent.changes(source.fragments()))
-        found += _announcement(desk, viewer, states, now)
-        states = now
-        if found:
-            yield "".join(found)
-        await asyncio.sleep(pace.interval_s)
-        if not await wake.wait(pace.look_s if _is_moving(source.models()) else pace.heartbeat_s):
-            yield ": nothing new\n\n"
+    with desk.shared.reader(source):
+        sent, shown_to = Sent(), _viewer(desk, request)
+        moment = desk.shared.look(source, holds_s=pace.interval_s / 2)
+        states = moment.states
+        if source.is_current(request.query_params.get("have", "")):
+            sent.remember(moment.fragments)
+        yield f"retry: {RETRY_MS}\n\n"
+        while not desk.services.changes.closed:
+            wake = _Wake(desk.services.changes, source.log())
+            viewer = _viewer(desk, request)
+            if viewer is None:
+                return
+            if viewer != shown_to:
+                # Another role sees other buttons: everything is sent anew.
+                sent, shown_to = Sent(), viewer
+            moment = desk.shared.look(source, holds_s=pace.interval_s / 2)
+            found = [
+                frame(desk.shared.html(moment, update, viewer)) for update in sent.changes(moment.fragments)
+            ]
+            found += _announcement(desk, viewer, states, moment.states)
+            states = moment.states
+            if found:
+                yield "".join(found)
+            if not await wake.wait(pace.look_s if moment.is_moving else pace.heartbeat_s):
+                yield ": nothing new\n\n"
+            await _next_beat(pace.interval_s)
+
+
+async def _next_beat(interval_s: float) -> None:
+    """Wait until all streams look together, so that they share what they find: four times a second."""
+    if interval_s:
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(interval_s - now % interval_s)
 
 
 class _Wake:
@@ -141,28 +151,6 @@ def _viewer(desk: Desk, request: Request) -> Viewer | None:
     except ApiError:
         return None
     return viewer_of(desk, seen) if seen.new_cookie is None else None
-
-
-def _messages(desk: Desk, viewer: Viewer, found: Sequence[Update]) -> list[str]:
-    return [frame(_html(desk, viewer, update)) for update in found]
-
-
-def _html(desk: Desk, viewer: Viewer, update: Update) -> str:
-    if isinstance(update, Whole):
-        return desk.templates.fragment(update.fragment, viewer)
-    return desk.templates.feed(update.feed, update.items, viewer)
-
-
-def _is_moving(models: Sequence[ModelView]) -> bool:
-    """Whether something loads, or waits for a start or its next try."""
-    if any(view.queue.position is not None for view in models):
-        return True
-    instances = (instance for view in models for instance in view.instances)
-    return any(i.progress is not None or i.retry_in_s is not None for i in instances)
-
-
-def _states(models: Sequence[ModelView]) -> dict[str, str]:
-    return {view.request.id: look_of(view.state).label for view in models}
 
 
 def _announcement(desk: Desk, viewer: Viewer, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

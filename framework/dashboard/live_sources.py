@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.requests import Request
@@ -11,6 +9,7 @@ from starlette.requests import Request
 from framework.api.errors import ApiError
 from framework.dashboard.answers import shell_of
 from framework.dashboard.desk import Desk
+from framework.dashboard.live_source import LiveSource
 from framework.dashboard.pages.events import events_fragments, parse_query
 from framework.dashboard.pages.log import log_fragment
 from framework.dashboard.pages.model import body_fragment, gone_fragment
@@ -36,20 +35,6 @@ from framework.values.instance import ModelView
 
 LIVE = "/live"
 MILLISECONDS = 1000
-
-
-@dataclass(frozen=True)
-class LiveSource:
-    """One page as it is at the moment of each call."""
-
-    fragments: Callable[[], tuple[Fragment, ...]]
-    models: Callable[[], Sequence[ModelView]]
-    log: Callable[[], LogBuffer | None]
-    tag: Callable[[], str]
-
-    def is_current(self, have: str) -> bool:
-        """Whether a page that was rendered at `have` shows what is so now."""
-        return have == self.tag()
 
 
 def tag_now(desk: Desk, log: LogBuffer | None = None) -> str:
@@ -88,21 +73,23 @@ def _overview(desk: Desk, request: Request) -> LiveSource:
         page = overview_now(desk, shell_of(desk, request, "", "overview"), group)
         return (_banner(desk), *overview_fragments(page))
 
-    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+    return LiveSource(
+        fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), ("overview", group)
+    )
 
 
 def _pools(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (_banner(desk), *pools_fragments(pools_now(desk)))
 
-    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "pools")
 
 
 def _speculation(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (_banner(desk), *speculation_fragments(speculation_now(desk)))
 
-    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "speculation")
 
 
 async def _events(desk: Desk, request: Request) -> LiveSource:
@@ -113,7 +100,9 @@ async def _events(desk: Desk, request: Request) -> LiveSource:
         page = events_now(desk, shell_of(desk, request, "", "events"), query, stored)
         return (_banner(desk), *events_fragments(page))
 
-    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk))
+    return LiveSource(
+        fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), ("events", query)
+    )
 
 
 def _model(desk: Desk, request: Request) -> LiveSource:
@@ -135,7 +124,7 @@ def _model(desk: Desk, request: Request) -> LiveSource:
     def log() -> LogBuffer | None:
         return fleet.log(model_id, query.replica)
 
-    return LiveSource(fragments, models, log, lambda: tag_now(desk, log()))
+    return LiveSource(fragments, models, log, lambda: tag_now(desk, log()), ("model", model_id, query))
 
 
 def _banner(desk: Desk) -> Fragment:

@@ -11,6 +11,7 @@ from framework.api.names import ANY
 from framework.api.services import Services
 from framework.dashboard import actions, file_pages, page_handlers, session_pages
 from framework.dashboard.answers import SIGN_IN, Handler, guarded
+from framework.dashboard.compression import CompressedPages
 from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.headers import SecurityHeaders
 from framework.dashboard.live import live
@@ -19,6 +20,7 @@ from framework.dashboard.pages.pools import POOLS
 from framework.dashboard.pages.speculation import SPECULATION
 
 SECURED = (Middleware(SecurityHeaders),)
+PAGE = (*SECURED, Middleware(CompressedPages))
 
 
 def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) -> list[BaseRoute]:
@@ -45,7 +47,7 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
 
 
 def _get(desk: Desk, path: str, handler: Handler) -> Route:
-    return Route(path, guarded(handler, desk), methods=["GET"], middleware=SECURED)
+    return Route(path, guarded(handler, desk), methods=["GET"], middleware=PAGE)
 
 
 def _post(desk: Desk, path: str, handler: Handler) -> Route:

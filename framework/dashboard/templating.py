@@ -17,8 +17,9 @@ from framework.api.shapes import at
 from framework.dashboard.assets import Assets
 from framework.dashboard.formats import width
 from framework.dashboard.pages.event_rows import fact_texts
-from framework.dashboard.pages.shell import NAVIGATION, Viewer
+from framework.dashboard.pages.shell import NAVIGATION, Role, Viewer
 from framework.dashboard.updates import Feed, Fragment
+from framework.dashboard.urls import reason_url
 from framework.values.plain_text import visible_lines
 from framework.values.reason import Severity
 from framework.values.units_text import count, counted, duration, percent, rate, size, stamp, tokens
@@ -54,16 +55,16 @@ class Templates:
         template = self.environment.get_template(name)
         return template if block in template.blocks else self.environment.get_template(FRAME)
 
-    def fragment(self, fragment: Fragment, viewer: Viewer) -> str:
+    def fragment(self, fragment: Fragment, viewer: Viewer | Role) -> str:
         """A part of a page, which carries the id of the element it takes the place of."""
         return self._part(fragment.template, fragment.variable, fragment.value, viewer)
 
-    def feed(self, feed: Feed, items: tuple[object, ...], viewer: Viewer) -> str:
+    def feed(self, feed: Feed, items: tuple[object, ...], viewer: Viewer | Role) -> str:
         """New entries of a growing list, wrapped so that htmx puts them at the right end of it."""
         entries = "".join(self._part(feed.template, feed.variable, item, viewer) for item in items)
         return f'<ol hx-swap-oob="{feed.where}:#{feed.target}">{entries}</ol>'
 
-    def _part(self, template: str, variable: str, value: object, viewer: Viewer) -> str:
+    def _part(self, template: str, variable: str, value: object, viewer: Viewer | Role) -> str:
         return self.environment.get_template(template).render({variable: value, "viewer": viewer})
 
 
@@ -80,7 +81,7 @@ def _environment(templates_dir: Path) -> Environment:
         auto_reload=False,
     )
     environment.filters.update({show.__name__: show for show in FORMATS})
-    environment.filters.update(iso=at, exact=_exact, fact_texts=fact_texts)
+    environment.filters.update(iso=at, exact=_exact, fact_texts=fact_texts, reason_url=reason_url)
     environment.globals.update(
         navigation=NAVIGATION, severity_tones=SEVERITY_TONES, severity_icons=SEVERITY_ICONS
     )

@@ -70,9 +70,11 @@ class Sent:
     def __init__(self) -> None:
         self._outlines: dict[str, object] = {}
         self._numbers: dict[str, int] = {}
+        self._newest: tuple[Fragment, ...] = ()
 
     def remember(self, fragments: tuple[Fragment, ...]) -> None:
         """The page shows exactly this, for instance because it was rendered from it."""
+        self._newest = fragments
         self._outlines.clear()
         self._numbers.clear()
         for fragment in fragments:
@@ -80,6 +82,9 @@ class Sent:
 
     def changes(self, fragments: tuple[Fragment, ...]) -> list[Update]:
         """What must be sent for the page to show `fragments`; counts as sent from here on."""
+        if fragments is self._newest:
+            return []
+        self._newest = fragments
         updates = [update for fragment in fragments for update in self._changes_of(fragment)]
         if any(isinstance(update, Whole) for update in updates):
             # Forgets the elements that are gone: a list of models that comes and goes must not grow this.

@@ -21,6 +21,11 @@ def file_url(file_id: str) -> str:
     return f"/files/{url_part(file_id)}"
 
 
+def reason_url(code: str) -> str:
+    """The page that explains a reason."""
+    return f"/reasons/{url_part(code)}"
+
+
 def with_query(path: str, values: Mapping[str, object]) -> str:
     """A path with those values that are not empty."""
     given = {name: str(value) for name, value in values.items() if value not in ("", None)}

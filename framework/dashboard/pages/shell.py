@@ -44,6 +44,14 @@ class Viewer:
     signed_in: bool = True
 
 
+@dataclass(frozen=True)
+class Role:
+    """What parts of a page know of who looks: no more, so that readers of one role can share them."""
+
+    csrf: str
+    may_operate: bool
+
+
 NOBODY = Viewer("", "", may_operate=False, may_sign_out=False, signed_in=False)
 """Somebody who has shown no key yet."""
 
