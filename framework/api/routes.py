@@ -22,6 +22,7 @@ from framework.api.metrics.page import read_metrics
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
 from framework.api.names import ANY
 from framework.api.openapi.document import openapi_endpoint
+from framework.api.reason_routes import list_reasons
 from framework.api.request_routes import REQUEST_QUERY, cancel_request, list_requests, read_request
 from framework.api.services import Services
 from framework.api.shapes import (
@@ -63,6 +64,7 @@ def _endpoints(services: Services) -> dict[str, Endpoint]:
         f"/models/{{rest:{ANY}}}": Endpoint(services, {"GET": read_model, "POST": command_model}, LOG_QUERY),
         "/files": Endpoint(services, {"GET": list_files}),
         "/files/{id}/inspect": Endpoint(services, {"GET": inspect_listed}, INSPECT_QUERY),
+        "/reasons": Endpoint(services, {"GET": list_reasons}),
         "/manifest": Endpoint(services, {"GET": _manifest}),
         "/manifest/check": Endpoint(services, {"POST": _check}),
         "/manifest/diff": Endpoint(services, {"POST": _diff}),

@@ -6,12 +6,13 @@ Made once by `app` at start. Holds no state of its own.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
 from framework.api.model_files import ModelFiles
+from framework.api.reason_guide import ReasonGuide
 from framework.api.sessions import Sessions
 from framework.manifest.load import Loaded
 from framework.proxy.allowances import Allowances
@@ -107,3 +108,5 @@ class Services:
     meters: Meters
     allowances: Allowances
     engine_metrics: AsksEngines
+    reasons: ReasonGuide = field(default_factory=ReasonGuide)
+    """What every code of a reason means."""

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 
 from framework.api.names import ANY
 from framework.api.services import Services
-from framework.dashboard import actions, file_pages, page_handlers, session_pages
+from framework.dashboard import actions, file_pages, page_handlers, reason_handlers, session_pages
 from framework.dashboard.answers import SIGN_IN, Handler, guarded
 from framework.dashboard.compression import CompressedPages
 from framework.dashboard.desk import Desk, make_desk
@@ -33,6 +33,8 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
         _get(desk, "/events", page_handlers.events),
         _get(desk, "/files", file_pages.files),
         _get(desk, "/files/{id}", file_pages.file),
+        _get(desk, "/reasons", reason_handlers.reasons),
+        _get(desk, f"/reasons/{{code:{ANY}}}", reason_handlers.reason),
         _get(desk, LIVE, live),
         _get(desk, SIGN_IN, session_pages.show_sign_in),
         _post(desk, SIGN_IN, session_pages.do_sign_in),

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
 from framework.api.model_files import ModelFiles
+from framework.api.reason_guide import read_guide
 from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
@@ -181,6 +182,7 @@ def make_system(
         meters=Meters(),
         allowances=Allowances(),
         engine_metrics=NoEngines(),
+        reasons=read_guide(ROOT / "docs" / "reasons.md"),
     )
     routes = [*api_routes(services), *dashboard_routes(services, TEMPLATES, static_dir)]
     return FakeSystem(services, fleet, current, Starlette(routes=routes), listed)

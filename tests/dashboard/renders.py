@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from framework.api.answers import DevicesAnswer
+from framework.api.reason_guide import ReasonGuide, read_guide
 from framework.dashboard.answers import ErrorPage
 from framework.dashboard.assets import Assets
 from framework.dashboard.pages.device_list import device_list_of
@@ -17,6 +18,7 @@ from framework.dashboard.pages.log import LogQuery, log_fragment, log_view
 from framework.dashboard.pages.model import ModelPage, body_fragment, body_of, gone_fragment
 from framework.dashboard.pages.overview import OverviewPage, overview_fragments, summary_of, table_of
 from framework.dashboard.pages.pools import PoolsPage, pool_sections, pools_fragments
+from framework.dashboard.pages.reason_pages import bearers_of, reason_page, reasons_page
 from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_fragment, banner_of
 from framework.dashboard.pages.speculation import SpeculationPage, spec_sections, speculation_fragments
 from framework.dashboard.session_pages import SignInPage
@@ -33,7 +35,7 @@ from framework.values.problem import Problem
 from framework.values.reason import Reason
 from framework.values.request import PoolLimits
 from tests.dashboard import fits, pool_samples, samples, spec_samples
-from tests.dashboard.fake_system import DEVICES, STATIC, TEMPLATES
+from tests.dashboard.fake_system import DEVICES, ROOT, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
 
 OPERATOR = Viewer("dashboard", "csrf-of-the-session", may_operate=True, may_sign_out=False)
@@ -49,6 +51,7 @@ PROBLEM = Problem(
     "one of 31 keys",
     "context",
 )
+GUIDE = read_guide(ROOT / "docs" / "reasons.md")
 WARNING = replace(PROBLEM, severity="warning")
 
 
@@ -165,6 +168,7 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     )
     for name, template, value in file_pages(shell("files")):
         yield name, Page(template, value)
+    yield from reason_pages_of(events)
     query = EventQuery(model="smollm2", kind="state", before=9)
     yield "events", Page("events.html", events_page(shell("events"), query, ("smollm2",), events, older=True))
     empty = events_page(shell("events", live_url="/live"), EventQuery(), (), (), older=False)
@@ -182,6 +186,16 @@ def pool_pages() -> Iterator[tuple[str, Page]]:
     yield "pools", Page("pools.html", pools_page(*pool_samples.all_pools(), reasons=(samples.CONTEXT_CUT,)))
     yield "pools-for-viewers", Page("pools.html", pools_page(*pool_samples.all_pools()), WATCHER)
     yield "pools-not-listed-yet", Page("pools.html", pools_page(pool_samples.pool(devices=()), listed=False))
+
+
+def reason_pages_of(events: tuple[Event, ...]) -> Iterator[tuple[str, Page]]:
+    """The explanations: all, one that a model has now, one that nobody explains, and none installed."""
+    yield "reasons", Page("reasons.html", reasons_page(shell("none"), GUIDE))
+    yield "reasons-not-installed", Page("reasons.html", reasons_page(shell("none"), ReasonGuide()))
+    bearers = bearers_of([samples.degraded()], DEVICES, [samples.CONTEXT_CUT])
+    yield "reason", Page("reason.html", reason_page(shell("none"), GUIDE, "context_lowered", bearers, events))
+    unknown = reason_page(shell("none"), GUIDE, "context_lowred", (), ())
+    yield "reason-unknown", Page("reason.html", unknown)
 
 
 def speculation_pages() -> Iterator[tuple[str, Page]]:
@@ -216,6 +230,8 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
             yield f"model-{view.state}-{number}", Page("model.html", page)
         yield f"pools-{number}", Page("pools.html", pools_page(hostile_pool(text), reasons=(reason,)))
         yield f"speculation-{number}", Page("speculation.html", speculation_page(spec_samples.hostile(text)))
+        about = reason_page(shell("none"), GUIDE, text, bearers_of(views, (), (reason,)), events)
+        yield f"reason-{number}", Page("reason.html", about)
         for name, template, value in hostile_file_pages(shell("files", title=text), text):
             yield f"{name}-{number}", Page(template, value)
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)

@@ -25,6 +25,7 @@ from framework.dashboard.pages import (
     overview,
     pools,
     process,
+    reason_pages,
     shell,
     slots,
     spec_speeds,
@@ -62,6 +63,8 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "error.html": ("page", answers.ErrorPage),
     "files.html": ("page", files.FilesPage),
     "file.html": ("page", file.FilePage),
+    "reasons.html": ("page", reason_pages.ReasonsPage),
+    "reason.html": ("page", reason_pages.ReasonPage),
     "_banner.html": ("banner", shell.Banner),
     "_notice.html": ("notice", shell.Notice),
     "_summary.html": ("summary", overview.Summary),
@@ -106,7 +109,7 @@ PARTIAL_VALUES: dict[str, tuple[str, type[Any]]] = {
     "_log_box.html": ("log", log.LogView),
     "_log_line.html": ("line", LogLine),
 }
-WITHOUT_VALUE = {FRAME, "macros.html", "_icons.html", "_announce.html", "_live.html"}
+WITHOUT_VALUE = {FRAME, "macros.html", "_icons.html", "_guide_text.html", "_announce.html", "_live.html"}
 INLINE = re.compile(r"^(on\w+|style)$")
 PART_LINES = 60
 

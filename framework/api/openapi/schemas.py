@@ -184,6 +184,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "Engines": an_object(
         engines=many(an_object(name=TEXT, kind=TEXT, conclusive=FLAG, reasons=many(ref("Reason"))))
     ),
+    "Reasons": an_object(reasons=many(an_object(code=TEXT, section=TEXT, means=TEXT, remedy=TEXT))),
     "Devices": an_object(sampled_at=maybe(MOMENT), devices=many(ref("Device")), reasons=many(ref("Reason"))),
     "Doctor": an_object(checks=many(an_object(name=TEXT, ok=FLAG, reason=maybe(ref("Reason"))))),
     "NoFields": a_body(),
