@@ -14,7 +14,7 @@ NATIVE_CODE := $(wildcard native/src/*/*.cpp native/src/*/*.h native/src/core/sp
 NATIVE_BUILD := $(wildcard native/pyproject.toml native/CMakeLists.txt native/*/*.cmake native/tools/* native/python/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test quick lint bench clean fetch chromium native core-tests sanitize
+.PHONY: help setup up test quick lint bench clean fetch axe chromium native core-tests sanitize
 
 help:
 	@echo 'make up      serve the models of serve.toml: endpoint and dashboard on http://127.0.0.1:8080'
@@ -31,7 +31,7 @@ setup: $(STAMP)engine $(STAMP)test $(STAMP)dev fetch
 up: $(STAMP)engine fetch
 	@exec $(BIN)/paddock up $(ARGS)
 
-test: $(STAMP)engine $(STAMP)test $(STAMP)native fetch chromium core-tests
+test: $(STAMP)engine $(STAMP)test $(STAMP)native fetch axe chromium core-tests
 	$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 quick: $(STAMP)test
@@ -90,6 +90,10 @@ clean:
 # The demo model and htmx; a file that is there and unchanged is not fetched again.
 fetch: $(STAMP)created
 	@$(BIN)/python tools/fetch.py model assets
+
+# Rules of accessibility, for the tests of the pages.
+axe: $(STAMP)created
+	@$(BIN)/python tools/fetch.py axe
 
 chromium:
 	@sh tools/ensure_chromium.sh

@@ -70,6 +70,13 @@ def browser_assets() -> Path:
     return ROOT / "static" / "vendor"
 
 
+@pytest.fixture(scope="session")
+def axe_script() -> Path:
+    """The rules of axe-core; fetched when `make` has not done so yet."""
+    fetch(GROUPS["axe"])
+    return ROOT / GROUPS["axe"][0].target
+
+
 @pytest.fixture
 def free_port() -> int:
     """A loopback port that nobody listens on."""

