@@ -28,12 +28,14 @@ from framework.api.sessions import Sessions
 from framework.api.shapes import event_json
 from framework.console import Console
 from framework.dashboard.routes import dashboard_routes
+from framework.editing.editor import Editor, LoadText
+from framework.editing.history import History
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
-from framework.inquiry import Inquiry, LoadText
+from framework.inquiry import Inquiry
 from framework.listener import Listening, heed_signals, hold_hang_ups, keep_closed, serve_http
 from framework.log_lines import flush, set_up_logging
-from framework.manifest.load import Loaded, check_text, load_manifest
+from framework.manifest.load import Loaded, ManifestReader
 from framework.models.facts import FactsReader
 from framework.models.hub.sources import HubSources
 from framework.proxy.allowance_file import AllowanceFile
@@ -92,11 +94,7 @@ def serve(manifest_path: Path, overrides: Mapping[str, Override]) -> int:
     set_up_logging(debug=DEBUG_VARIABLE in environ)
     limits = read_limits(environ)
 
-    def load(text: str | None = None) -> Loaded:
-        if text is None:
-            return load_manifest(manifest_path, environ, overrides=overrides)
-        return check_text(manifest_path, text, environ, overrides=overrides)
-
+    load = ManifestReader(manifest_path, environ, overrides)
     first = Certificate(None).check(load())
     if first.manifest is None:
         raise ManifestBroken(first)
@@ -154,8 +152,8 @@ class Manager:
         self._certificate = certificate = Certificate(manifest.server.tls)
         listening = Listening.open(manifest.server.listen)
 
-        def load_closed(text: str | None = None) -> Loaded:
-            return certificate.check(keep_closed(start.load(text), listening.address))
+        def load_closed(text: str | None = None, file: str | None = None) -> Loaded:
+            return certificate.check(keep_closed(start.load(text, file), listening.address))
 
         changes = Changes()
         self._meters = Meters(route_names())
@@ -204,11 +202,12 @@ class Manager:
         self._allowances = AllowanceFile(directory, self._proxy.allowances)
         self._allowances.read()
         files = ModelFiles(current, sources.find_local, reader, self._inquiry.known_devices)
-        self._services = self._offer(events, changes, request_log, files)
+        editor = Editor(load_closed, current, fleet.views, History(directory), events)
+        self._services = self._offer(events, changes, request_log, files, editor)
         state_dir.record_listener(directory, self._address)
 
     def _offer(
-        self, events: EventLog, changes: Changes, request_log: RequestLog, files: ModelFiles
+        self, events: EventLog, changes: Changes, request_log: RequestLog, files: ModelFiles, editor: Editor
     ) -> Services:
         """What API and dashboard are given, with a fresh token."""
         return Services(
@@ -225,6 +224,8 @@ class Manager:
             sessions=Sessions(),
             check=self._inquiry.check,
             diff=self._inquiry.diff,
+            editor=editor,
+            ways=self._inquiry.ways,
             plan=self._inquiry.plan,
             engines=self._inquiry.engines,
             devices=self._inquiry.devices,

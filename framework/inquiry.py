@@ -12,14 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer, WayAnswer
 from framework.api.device_sample import DeviceSample
 from framework.api.doctor import Surroundings, examine
 from framework.api.facts import as_running, list_all_devices, list_engines, plan_all, preview
+from framework.api.outlook import outlook
 from framework.api.services import FleetView
+from framework.api.ways import ways_of
+from framework.editing.editor import LoadText
 from framework.engines.probe import CapabilityCache
 from framework.hardware.device_cache import DeviceCache
 from framework.manifest.load import Loaded
+from framework.reconcile.accidents import without_accidents
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.shop import Planner
 from framework.values.manifest import Manifest
@@ -28,14 +32,6 @@ from framework.values.pool import Resident
 from framework.values.request import ModelRequest
 
 LOOK_AT_POOLS_S = 1.0
-
-
-class LoadText(Protocol):
-    """Load the manifest from a text, or from the file as it is now. Blocking."""
-
-    def __call__(self, text: str | None = None) -> Loaded:
-        """What the text, or the file, comes to."""
-        ...
 
 
 class PlanningFleet(FleetView, Protocol):
@@ -97,24 +93,36 @@ class Inquiry:
             while self._current.manifest.pools == pools:
                 await asyncio.sleep(LOOK_AT_POOLS_S)
 
-    async def check(self, text: str | None) -> Loaded:
-        """Check a manifest text, or the file as it is now."""
-        return await asyncio.to_thread(self._load, text)
+    async def check(self, text: str | None, file: str | None = None) -> Loaded:
+        """Check a manifest text, or the files as they are now. `file` is what the text is of."""
+        loaded = await asyncio.to_thread(self._load, text, file)
+        return without_accidents(loaded, self._current.manifest)
 
-    async def diff(self, text: str | None) -> DiffAnswer:
-        """What applying a text, or the file as it is now, would do."""
-        loaded = await self.check(text)
+    async def diff(self, text: str | None, file: str | None = None) -> DiffAnswer:
+        """What applying a text, or the files as they are now, would do."""
+        loaded = await self.check(text, file)
         answer = preview(loaded, self._fleet.views())
-        return replace(answer, notices=self._notices(loaded.manifest) if loaded.manifest else ())
+        if loaded.manifest is None:
+            return answer
+        known = await self._known_devices()
+        memory = await outlook(loaded.manifest, answer.actions, self._fleet, self._planner, known.devices)
+        return replace(answer, notices=self._notices(loaded.manifest), memory=memory)
+
+    async def ways(self, model_id: str) -> tuple[WayAnswer, ...]:
+        """What could be changed about the reasons of a model, each as the planner sees it."""
+        return await ways_of(model_id, self.check, self._fleet, self._planner)
 
     async def plan(self) -> PlanAnswer:
         """The plan of every declared replica; starts no model."""
-        known = self._sample.known()
-        devices = known if known.devices else await self.devices()
+        devices = await self._known_devices()
         residents = tuple(one for pool in self._fleet.pools() for one in pool.residents)
         beside = _Beside(self._planner, self._fleet, residents)
         answer = await plan_all(self._current.manifest, beside, devices)
         return as_running(answer, self._fleet.views())
+
+    async def _known_devices(self) -> DevicesAnswer:
+        known = self._sample.known()
+        return known if known.devices else await self.devices()
 
     async def engines(self) -> tuple[EngineAnswer, ...]:
         """What was found for each engine table."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -15,8 +13,8 @@ from framework.api.described import describes
 from framework.api.endpoint import Endpoint, Json
 from framework.api.event_routes import EVENT_QUERY, STREAM_QUERY, list_events, stream_events
 from framework.api.file_routes import inspect_listed, list_files
-from framework.api.inputs import bad_value, json_object, only_fields
 from framework.api.inspect_query import INSPECT_QUERY
+from framework.api.manifest_routes import manifest_endpoints
 from framework.api.metrics.page import PATH as METRICS_PATH
 from framework.api.metrics.page import read_metrics
 from framework.api.model_routes import LOG_QUERY, command_model, read_model
@@ -26,16 +24,12 @@ from framework.api.reason_routes import list_reasons
 from framework.api.request_routes import REQUEST_QUERY, cancel_request, list_requests, read_request
 from framework.api.services import Services
 from framework.api.shapes import (
-    check_json,
     devices_json,
-    diff_json,
     doctor_json,
     engines_json,
-    manifest_json,
     plan_json,
     status_json,
 )
-from framework.manifest.document import MAX_FILE_BYTES, Unreadable, read_bytes
 
 PREFIX = "/api/v1"
 OPENAPI_PATH = "/openapi.json"
@@ -65,9 +59,7 @@ def _endpoints(services: Services) -> dict[str, Endpoint]:
         "/files": Endpoint(services, {"GET": list_files}),
         "/files/{id}/inspect": Endpoint(services, {"GET": inspect_listed}, INSPECT_QUERY),
         "/reasons": Endpoint(services, {"GET": list_reasons}),
-        "/manifest": Endpoint(services, {"GET": _manifest}),
-        "/manifest/check": Endpoint(services, {"POST": _check}),
-        "/manifest/diff": Endpoint(services, {"POST": _diff}),
+        **manifest_endpoints(services),
         "/engines": Endpoint(services, {"GET": _engines}),
         "/devices": Endpoint(services, {"GET": _devices}),
         "/doctor": Endpoint(services, {"GET": _doctor}),
@@ -98,28 +90,6 @@ async def _plan(_request: Request, services: Services, _caller: Caller) -> Respo
     return Json(plan_json(await services.plan()))
 
 
-@describes("ManifestText")
-async def _manifest(_request: Request, services: Services, _caller: Caller) -> Response:
-    """The file as it is now, with what is wrong with it."""
-    path = services.current.manifest.path
-    text = await asyncio.to_thread(_read_text, path)
-    loaded = await services.check(None)
-    return Json(manifest_json(path, loaded.sha256, loaded.problems, text))
-
-
-@describes("Check", body="Text")
-async def _check(request: Request, services: Services, _caller: Caller) -> Response:
-    """What is wrong with a manifest."""
-    loaded = await services.check(await _text_of(request))
-    return Json(check_json(services.current.manifest.path, loaded.sha256, loaded.problems))
-
-
-@describes("Diff", body="Text")
-async def _diff(request: Request, services: Services, _caller: Caller) -> Response:
-    """What applying a manifest would do."""
-    return Json(diff_json(await services.diff(await _text_of(request))))
-
-
 @describes("Engines")
 async def _engines(_request: Request, services: Services, _caller: Caller) -> Response:
     """The engines that were found."""
@@ -136,21 +106,3 @@ async def _devices(_request: Request, services: Services, _caller: Caller) -> Re
 async def _doctor(_request: Request, services: Services, _caller: Caller) -> Response:
     """What is wrong here."""
     return Json(doctor_json(await services.doctor()))
-
-
-async def _text_of(request: Request) -> str | None:
-    """The manifest text to look at; None, for an empty body, is the file as it is on disk."""
-    body = await json_object(request)
-    only_fields(body, ("text",))
-    text = body.get("text")
-    if text is not None and not isinstance(text, str):
-        raise bad_value("text", type(text).__name__, "the text of a manifest")
-    return text
-
-
-def _read_text(path: Path) -> str:
-    """The file as text, empty when it cannot be read; the problems beside it say why."""
-    try:
-        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8", "replace")
-    except Unreadable:
-        return ""

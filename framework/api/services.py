@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer, WayAnswer
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import ReasonGuide
 from framework.api.sessions import Sessions
+from framework.editing.editor import Editor
 from framework.manifest.load import Loaded
 from framework.proxy.allowances import Allowances
 from framework.proxy.records import RequestView
@@ -79,6 +80,22 @@ class AsksEngines(Protocol):
         """What every ready engine says, or has said; waits a moment only."""
 
 
+class Check(Protocol):
+    """Reads a manifest."""
+
+    async def __call__(self, text: str | None, file: str | None = None) -> Loaded:
+        """What a text in place of a file comes to; without one, the files on disk."""
+        ...
+
+
+class Diff(Protocol):
+    """The preview of an edit."""
+
+    async def __call__(self, text: str | None, file: str | None = None) -> DiffAnswer:
+        """What a text in place of a file would do; without one, what the files on disk would."""
+        ...
+
+
 @dataclass(frozen=True)
 class Services:
     """Everything a route or a page may use. A text of None means the file as it is on disk now."""
@@ -95,8 +112,12 @@ class Services:
     request_log: RequestLog
     token: str
     sessions: Sessions
-    check: Callable[[str | None], Awaitable[Loaded]]
-    diff: Callable[[str | None], Awaitable[DiffAnswer]]
+    check: Check
+    diff: Diff
+    editor: Editor
+    """Writes the manifest, and knows its files and what they held before."""
+    ways: Callable[[str], Awaitable[tuple[WayAnswer, ...]]]
+    """What could be changed for a model about its reasons, each with what the planner makes of it."""
     plan: Callable[[], Awaitable[PlanAnswer]]
     engines: Callable[[], Awaitable[tuple[EngineAnswer, ...]]]
     devices: Callable[[], Awaitable[DevicesAnswer]]

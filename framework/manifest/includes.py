@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
 from framework.manifest.bad_value import BadValue
-from framework.manifest.document import Document, read_document
+from framework.manifest.document import Document, parse_document, read_document
 from framework.manifest.findings import Findings, Place, shown
 from framework.manifest.texts import parse_text
 
@@ -41,9 +42,13 @@ def patterns_of(main: Document, findings: Findings) -> tuple[tuple[str, Place], 
 
 
 def read_included(
-    main: Document, patterns: tuple[tuple[str, Place], ...], findings: Findings
+    main: Document,
+    patterns: tuple[tuple[str, Place], ...],
+    findings: Findings,
+    edited: Mapping[str, bytes],
 ) -> tuple[Document, ...]:
-    """All files that the patterns match, each once, patterns in order and files by name."""
+    """All files that the patterns match, each once, patterns in order and files by name. What is `edited`, by
+    the name that problems give it, stands in place of what the file holds."""
     documents: dict[Path, Document] = {}
     own_path = Path(os.path.normpath(main.path))
     for pattern, place in patterns:
@@ -60,7 +65,10 @@ def read_included(
                 return tuple(documents.values())
             if path not in documents:
                 label = str(Path(main.label).parent / os.path.relpath(path, main.path.parent))
-                documents[path] = read_document(path, label, findings)
+                if label in edited:
+                    documents[path] = parse_document(path, label, edited[label], findings)
+                else:
+                    documents[path] = read_document(path, label, findings)
     return tuple(documents.values())
 
 

@@ -34,6 +34,8 @@ from framework.values.manifest import Manifest
 from framework.values.override import Override
 from framework.values.problem import Problem
 
+NOTHING_EDITED: Mapping[str, bytes] = {}
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -61,25 +63,54 @@ def load_manifest(
 
 
 def check_text(
-    path: Path, text: str, environ: Mapping[str, str], *, overrides: Mapping[str, Override] | None = None
+    path: Path,
+    text: str,
+    environ: Mapping[str, str],
+    *,
+    overrides: Mapping[str, Override] | None = None,
+    file: str | None = None,
 ) -> Loaded:
-    """The same with `text` in place of what the file holds now; for previews of an edit."""
+    """The same with `text` in place of what a file holds now; for previews of an edit.
+
+    `file` names an included one as problems do; None is the manifest itself.
+    """
     findings = Findings()
-    raw = text.encode(
-        "utf-8", "surrogatepass"
-    )  # a lone surrogate is then found by the decoder, with its place
-    main = parse_document(path.absolute(), str(path), raw, findings)
-    return _load(main, environ, overrides or {}, findings)
+    # A lone surrogate is then found by the decoder, with its place.
+    raw = text.encode("utf-8", "surrogatepass")
+    if file is None or file == str(path):
+        main = parse_document(path.absolute(), str(path), raw, findings)
+        return _load(main, environ, overrides or {}, findings)
+    main = read_document(path.absolute(), str(path), findings)
+    return _load(main, environ, overrides or {}, findings, {file: raw})
+
+
+@dataclass(frozen=True)
+class ManifestReader:
+    """One manifest, to be loaded again and again."""
+
+    path: Path
+    environ: Mapping[str, str] = field(repr=False)
+    overrides: Mapping[str, Override]
+
+    def __call__(self, text: str | None = None, file: str | None = None) -> Loaded:
+        """As it is on disk, or with a text in place of one of its files."""
+        if text is None:
+            return load_manifest(self.path, self.environ, overrides=self.overrides)
+        return check_text(self.path, text, self.environ, overrides=self.overrides, file=file)
 
 
 def _load(
-    main: Document, environ: Mapping[str, str], overrides: Mapping[str, Override], findings: Findings
+    main: Document,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, Override],
+    findings: Findings,
+    edited: Mapping[str, bytes] = NOTHING_EDITED,
 ) -> Loaded:
     if findings.has_errors and not main.data:
         problems = findings.in_order([main.label])
         return Loaded(None, problems, _digest([main.raw]), (main.path,), sources={main.label: main.raw})
     patterns = patterns_of(main, findings)  # (1)
-    documents = (main, *read_included(main, patterns, findings))
+    documents = (main, *read_included(main, patterns, findings, edited))
     for document in documents:
         note_placeholders(document, findings)
     tables = read_tables(documents, findings)  # (2)

@@ -49,7 +49,7 @@ def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, 
         pytest.param("/status", STATUS_KEYS, id="status"),
         pytest.param("/plan", {"manifest", "inventory", "instances", "reasons"}, id="plan"),
         pytest.param("/events", {"events", "storage_fault"}, id="events"),
-        pytest.param("/manifest", {"ok", "manifest", "problems", "text"}, id="manifest"),
+        pytest.param("/manifest", {"ok", "manifest", "problems", "text", "files"}, id="manifest"),
         pytest.param("/engines", {"engines"}, id="engines"),
         pytest.param("/devices", {"sampled_at", "devices", "reasons"}, id="devices"),
         pytest.param("/doctor", {"checks"}, id="doctor"),
@@ -236,7 +236,7 @@ async def test_line_end_in_a_path_is_answered_with_the_envelope(path: str) -> No
     assert_error(response, 404, response.json()["error"]["code"])
 
 
-@pytest.mark.parametrize("path", ["", "/", "/nothing", "/status/", "/models", "/manifest/apply"])
+@pytest.mark.parametrize("path", ["", "/", "/nothing", "/status/", "/models", "/manifest/nothing"])
 async def test_unknown_path_answers_with_the_envelope(path: str) -> None:
     assert_error(await get(path), 404, "route_not_found")
 

@@ -18,6 +18,7 @@ from framework.api.answers import (
     EngineAnswer,
     PlanAnswer,
     RefusedInstance,
+    WayAnswer,
 )
 from framework.api.model_files import ModelFiles
 from framework.api.routes import api_routes
@@ -44,6 +45,7 @@ from framework.values.pool import PoolView
 from framework.values.problem import Problem
 from framework.values.reason import Failure, Reason
 from tests.api import samples
+from tests.support.editors import make_editor
 
 TOKEN = "token-of-this-run"
 BASE_URL = "http://127.0.0.1:8080"
@@ -137,13 +139,13 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         declared = replace(declared, path=path)
     texts: list[str | None] = []
 
-    async def check(text: str | None) -> Loaded:
+    async def check(text: str | None, file: str | None = None) -> Loaded:
         texts.append(text)
         broken = text is not None and "slot " in text
         problems = (PROBLEM,) if broken else ()
         return Loaded(None if broken else declared, problems, "b" * 64, declared.files)
 
-    async def diff(text: str | None) -> DiffAnswer:
+    async def diff(text: str | None, file: str | None = None) -> DiffAnswer:
         loaded = await check(text)
         if loaded.manifest is None:
             return DiffAnswer(problems=loaded.problems)
@@ -172,6 +174,8 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         sessions=Sessions(),
         check=check,
         diff=diff,
+        editor=make_editor(current, fleet.views, events),
+        ways=_no_ways,
         plan=plan,
         engines=_engines,
         devices=_devices,
@@ -193,6 +197,10 @@ class NoEngines:
 
     async def collect(self) -> tuple[EngineSample, ...]:
         return self.said
+
+
+async def _no_ways(_model: str) -> tuple[WayAnswer, ...]:
+    return ()
 
 
 async def _devices() -> DevicesAnswer:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer
+from framework.api.answers import (
+    DevicesAnswer,
+    DiffAnswer,
+    DoctorCheck,
+    EngineAnswer,
+    PlanAnswer,
+    WayAnswer,
+)
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import read_guide
 from framework.api.routes import api_routes
@@ -36,6 +43,7 @@ from framework.values.pool import PoolView
 from framework.values.request import ModelSource
 from tests.api.world import NoEngines
 from tests.dashboard.samples import GIB, NOW
+from tests.support.editors import make_editor
 from tests.telemetry.samples import Life
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -173,6 +181,8 @@ def make_system(
         sessions=Sessions(),
         check=_check,
         diff=_diff,
+        editor=make_editor(current, fleet.views, events),
+        ways=_no_ways,
         plan=_plan,
         engines=_engines,
         devices=list_devices,
@@ -197,12 +207,16 @@ def _nothing_fetched(_source: ModelSource) -> None:
     """No hub source is on this machine."""
 
 
-async def _check(text: str | None) -> Loaded:
+async def _check(text: str | None, file: str | None = None) -> Loaded:
     return Loaded(None, (), "", ())
 
 
-async def _diff(text: str | None) -> DiffAnswer:
+async def _diff(text: str | None, file: str | None = None) -> DiffAnswer:
     return DiffAnswer()
+
+
+async def _no_ways(_model: str) -> tuple[WayAnswer, ...]:
+    return ()
 
 
 async def _plan() -> PlanAnswer:

@@ -54,6 +54,8 @@ def a_body(**fields: Schema) -> Schema:
 
 
 MANIFEST = an_object(path=TEXT, sha256=DIGEST)
+VERSION = an_object(id=COUNT, at=MOMENT, by=TEXT, file=TEXT, sha256=DIGEST, size_bytes=COUNT, summary=TEXT)
+EDIT = an_object(path=many(TEXT), value={})
 EACH_STATE = one_of(*(state.value for state in State))
 
 SCHEMAS: Mapping[str, Schema] = {
@@ -179,8 +181,26 @@ SCHEMAS: Mapping[str, Schema] = {
         reasons=many(ref("Reason")),
     ),
     "Check": an_object(ok=FLAG, manifest=MANIFEST, problems=many(ref("Problem"))),
-    "ManifestText": an_object(ok=FLAG, manifest=MANIFEST, problems=many(ref("Problem")), text=TEXT),
-    "Diff": an_object(actions=many(OBJECT), problems=many(ref("Problem")), notices=many(TEXT)),
+    "ManifestText": an_object(
+        ok=FLAG,
+        manifest=MANIFEST,
+        problems=many(ref("Problem")),
+        text=TEXT,
+        files=many(an_object(file=TEXT, path=TEXT, sha256=DIGEST, text=TEXT)),
+    ),
+    "Diff": an_object(
+        actions=many(OBJECT), problems=many(ref("Problem")), notices=many(TEXT), memory=maybe(OBJECT)
+    ),
+    "Edited": an_object(file=TEXT, base_sha256=DIGEST, text=TEXT),
+    "Applied": an_object(accepted=FLAG, event_id=COUNT, file=TEXT, sha256=DIGEST, version=maybe(COUNT)),
+    "History": an_object(versions=many(VERSION)),
+    "Version": an_object(**VERSION["properties"], text=TEXT, diff=TEXT),
+    "Remedies": an_object(
+        model=TEXT,
+        remedies=many(
+            an_object(code=TEXT, sentence=TEXT, file=TEXT, edits=many(OBJECT), after=maybe(OBJECT))
+        ),
+    ),
     "Engines": an_object(
         engines=many(an_object(name=TEXT, kind=TEXT, conclusive=FLAG, reasons=many(ref("Reason"))))
     ),
@@ -189,5 +209,8 @@ SCHEMAS: Mapping[str, Schema] = {
     "Doctor": an_object(checks=many(an_object(name=TEXT, ok=FLAG, reason=maybe(ref("Reason"))))),
     "NoFields": a_body(),
     "StopMode": a_body(mode=one_of(*STOP_MODES)),
-    "Text": a_body(text=maybe(TEXT)),
+    "Text": a_body(text=maybe(TEXT), file=maybe(TEXT)),
+    "Edits": a_body(file=maybe(TEXT), edits=many(EDIT)),
+    "Apply": a_body(text=TEXT, base_sha256=TEXT, file=maybe(TEXT)),
+    "Revert": a_body(version=maybe({"type": "integer", "minimum": 1}), base_sha256=maybe(TEXT)),
 }

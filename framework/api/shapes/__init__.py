@@ -7,7 +7,6 @@ from framework.api.shapes.answers import (
     doctor_json,
     engine_json,
     engines_json,
-    manifest_json,
 )
 from framework.api.shapes.basic import (
     at,
@@ -51,7 +50,6 @@ __all__ = [
     "instance_json",
     "instance_plan_json",
     "kept_request_json",
-    "manifest_json",
     "model_json",
     "optional_reason_json",
     "plain",

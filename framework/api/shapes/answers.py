@@ -8,6 +8,7 @@ from typing import Any
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer
 from framework.api.shapes.basic import device_json, optional_at, optional_reason_json, plain, reason_json
+from framework.api.shapes.manifest import outlook_json
 from framework.values.action import FieldChange, ModelAction
 from framework.values.engine import Capabilities
 from framework.values.problem import Problem
@@ -24,17 +25,13 @@ def check_json(path: Path, sha256: str, problems: Iterable[Problem]) -> dict[str
     }
 
 
-def manifest_json(path: Path, sha256: str, problems: Iterable[Problem], text: str) -> dict[str, Any]:
-    """The file as it is now: its text and what is wrong with it."""
-    return {**check_json(path, sha256, problems), "text": text}
-
-
 def diff_json(answer: DiffAnswer) -> dict[str, Any]:
     """What an apply would do. `problems` are those of the text; with an error there are no actions."""
     return {
-        "actions": [_action_json(action) for action in answer.actions],
+        "actions": [action_json(action) for action in answer.actions],
         "problems": [problem_json(problem) for problem in answer.problems],
         "notices": list(answer.notices),
+        "memory": None if answer.memory is None else outlook_json(answer.memory),
     }
 
 
@@ -79,7 +76,8 @@ def doctor_json(checks: Iterable[DoctorCheck]) -> dict[str, Any]:
     }
 
 
-def _action_json(action: ModelAction) -> dict[str, Any]:
+def action_json(action: ModelAction) -> dict[str, Any]:
+    """One action of an apply, with its causes by field."""
     return {
         "kind": action.kind,
         "model": action.model,

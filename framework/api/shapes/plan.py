@@ -40,7 +40,7 @@ def instance_plan_json(plan: LaunchPlan) -> dict[str, Any]:
         "argv": list(redact_argv(plan.argv)),
         "environment": dict(redact_environment(plan.env)),
         "asked": _asked_json(plan.request),
-        "granted": _granted_json(plan),
+        "granted": granted_json(plan),
         "fit": fit_json(plan.fit),
         "speculation": _decision_json(plan.spec),
         "reasons": [reason_json(reason) for reason in (*plan.reasons, *plan.spec.notes)],
@@ -129,7 +129,8 @@ def _asked_json(request: ModelRequest) -> dict[str, Any]:
     }
 
 
-def _granted_json(plan: LaunchPlan) -> dict[str, Any]:
+def granted_json(plan: LaunchPlan) -> dict[str, Any]:
+    """What a plan gives."""
     is_planned = plan.fit.context is not None
     return {
         # 0 leaves the length to the engine; without a memory plan it is known when the instance runs.
