@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import uvloop
-from starlette.applications import Starlette
 
 from framework import __version__, state_dir
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import read_guide
-from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.api.shapes import event_json
+from framework.application import make_application
 from framework.console import Console
-from framework.dashboard.routes import dashboard_routes
 from framework.editing.editor import Editor, LoadText
 from framework.editing.history import History
 from framework.engines.probe import CapabilityCache
@@ -42,7 +40,7 @@ from framework.proxy.allowance_file import AllowanceFile
 from framework.proxy.endpoints import route_names
 from framework.proxy.limits import ProxyLimits, read_limits
 from framework.proxy.records import log_record
-from framework.proxy.routes import public_routes
+from framework.proxy.routes import PublicEndpoint
 from framework.proxy.services import ProxyServices
 from framework.reconcile.apply import Reconciler
 from framework.reconcile.current import CurrentManifest
@@ -236,6 +234,7 @@ class Manager:
             allowances=self._proxy.allowances,
             engine_metrics=self._fleet.engine_metrics,
             reasons=read_guide(reasons_page()),
+            serve=PublicEndpoint(self._proxy).serve_proven,
         )
 
     @property
@@ -251,8 +250,7 @@ class Manager:
             return await self._run(stop)
 
     async def _run(self, stop: asyncio.Event) -> int:
-        routes = [*public_routes(self._proxy), *api_routes(self._services)]
-        app = Starlette(routes=[*routes, *dashboard_routes(self._services, templates_dir(), static_dir())])
+        app = make_application(self._proxy, self._services, templates_dir(), static_dir())
         self._console.welcome(self._current.manifest, self._certificate.scheme, self._listening.address)
         self._store.start(self._from_store(asyncio.get_running_loop()))
         self._say_begin()

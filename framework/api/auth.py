@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from starlette.requests import HTTPConnection
@@ -28,6 +29,8 @@ from framework.api.sessions import IDLE_LIMIT_S, Session
 from framework.manifest.addresses import is_loopback
 from framework.proxy.errors import ProxyError
 from framework.proxy.origin import check_origin
+from framework.values.manifest import AccessKey
+from framework.values.units_text import counted
 
 Role = Literal["view", "operate"]
 Via = Literal["token", "key", "session"]
@@ -42,11 +45,13 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 @dataclass(frozen=True)
 class Caller:
-    """A proven caller. `name` is what events say: the name of the access key, `token` or `dashboard`."""
+    """A proven caller. `name` is what events say: the name of the access key, `token` or `dashboard`. `key`
+    is the access table that was proven, None for the token and where everything is open."""
 
     name: str
     role: Role
     via: Via
+    key: AccessKey | None = None
 
 
 @dataclass(frozen=True)
@@ -92,25 +97,37 @@ def visit(request: HTTPConnection, services: Services) -> Visit:
 
 
 def sign_in(request: HTTPConnection, services: Services, key: str) -> Visit:
-    """Start a session for a key typed into the sign-in form. Raises ApiError 401 or 403.
+    """Start a session for a key typed into the sign-in form. Raises ApiError 401, 403 or 429.
 
     The form has no session yet and so no CSRF token; it must come from a page of ours all the same.
     """
     require_host(request, services)
     if not is_same_origin(request.headers):
         raise _foreign_page()
+    address = request.client.host if request.client is not None else ""
+    if (wait_s := services.tries.wait_s(address)) > 0:
+        raise _too_many_tries(wait_s)
     credential = key.strip().encode("utf-8", "surrogateescape")
-    caller = _caller_of(credential, services)
+    try:
+        caller = _caller_of(credential, services)
+    except ApiError as error:
+        if error.status == 401:
+            services.tries.note_wrong(address)
+        raise
     if caller.via == "token":
         cookie, session = services.sessions.create("token", caller.name)
     else:
         cookie, session = services.sessions.create("key", caller.name, hashlib.sha256(credential).hexdigest())
-    return Visit(Caller(caller.name, caller.role, "session"), session, cookie)
+    return Visit(replace(caller, via="session"), session, cookie)
 
 
-def sign_out(request: HTTPConnection, services: Services) -> None:
-    """End the session of this browser. The caller has authorised the request."""
-    services.sessions.end(request.cookies.get(cookie_name(services)))
+def sign_out(request: HTTPConnection, services: Services, *, everywhere: bool = False) -> None:
+    """End the session of this browser, or all that its key began. The caller has authorised the request."""
+    cookie = request.cookies.get(cookie_name(services))
+    session = services.sessions.find(cookie)
+    if everywhere and session is not None:
+        services.sessions.end_everywhere(session)
+    services.sessions.end(cookie)
 
 
 def set_session_cookie(response: Response, request: HTTPConnection, services: Services, cookie: str) -> None:
@@ -174,7 +191,7 @@ def _caller_of(credential: bytes, services: Services) -> Caller:
     if key.dashboard == "none":
         message = f"Key {key.name!r} may not use the dashboard and its API; its `dashboard` is `none`."
         raise ApiError(403, "role_not_allowed", message)
-    return Caller(key.name, key.dashboard, "key")
+    return Caller(key.name, key.dashboard, "key", key)
 
 
 def _caller_of_session(session: Session, services: Services) -> Caller | None:
@@ -186,7 +203,7 @@ def _caller_of_session(session: Session, services: Services) -> Caller | None:
     key = services.current.manifest.key_of(session.key_sha256 or "")
     if key is None or key.dashboard == "none":
         return None
-    return Caller(key.name, key.dashboard, "session")
+    return Caller(key.name, key.dashboard, "session", key)
 
 
 def _require_own_page(request: HTTPConnection, session: Session, csrf_token: str | None) -> None:
@@ -195,6 +212,12 @@ def _require_own_page(request: HTTPConnection, session: Session, csrf_token: str
     sent = csrf_token if csrf_token is not None else request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), session.csrf_token.encode()):
         raise ApiError(403, "csrf_token_invalid", "The page is out of date; reload it and try again.")
+
+
+def _too_many_tries(wait_s: float) -> ApiError:
+    wait = math.ceil(wait_s)
+    message = f"Too many wrong keys came from this address; try again in {counted(wait, 'second')}."
+    return ApiError(429, "rate_limited", message, headers={"Retry-After": str(wait)})
 
 
 def _foreign_page() -> ApiError:

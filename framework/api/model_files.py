@@ -24,9 +24,11 @@ from framework.models.companions import PROJECTOR_WORD
 from framework.models.facts import FactsReader, ModelFacts
 from framework.models.file_names import is_companion
 from framework.models.folder import FoundModel
+from framework.models.gguf_fields import GgufHeader
 from framework.reconcile.current import CurrentManifest
 from framework.values.engine import FileId
 from framework.values.reason import Reason, Refused
+from framework.values.request import ModelRequest, ModelSource
 
 Role = Literal["model", "projector", "drafter"]
 
@@ -123,6 +125,20 @@ class ModelFiles:
             message = "There is no such model file; it may have been moved, renamed or deleted."
             raise ApiError(404, "file_not_found", message, param="id")
         return view
+
+    async def header_of(self, request: ModelRequest) -> GgufHeader | None:
+        """What the first file of a declared model says; None while it is not here, or cannot be read."""
+        try:
+            return await self._in_thread(partial(self._header_of, request.source))
+        except (ApiError, Refused, OSError):
+            return None
+
+    def _header_of(self, source: ModelSource) -> GgufHeader | None:
+        path = source.path
+        if path is None:
+            local = self._find_local(source)
+            path = local.files[0] if local is not None and local.files else None
+        return self._reader.glance(path).header if path is not None else None
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         job = asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from starlette.types import Receive, Scope, Send
+
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer, WayAnswer
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import ReasonGuide
 from framework.api.sessions import Sessions
+from framework.api.sign_in_tries import SignInTries
 from framework.editing.editor import Editor
 from framework.manifest.load import Loaded
 from framework.proxy.allowances import Allowances
 from framework.proxy.records import RequestView
+from framework.proxy.routes import Served
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.engine_metrics import EngineSample
 from framework.runtime.logs import LogBuffer
@@ -28,7 +32,7 @@ from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
 from framework.values.event import Event
 from framework.values.instance import ModelView
-from framework.values.manifest import Listener
+from framework.values.manifest import AccessKey, Listener
 from framework.values.pool import PoolView
 
 
@@ -96,6 +100,14 @@ class Diff(Protocol):
         ...
 
 
+class ServesProven(Protocol):
+    """The endpoint, for callers whose key, or None, was proven in another way than by a header."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, key: AccessKey | None, /) -> Served:
+        """Serve one HTTP request to its end."""
+        ...
+
+
 @dataclass(frozen=True)
 class Services:
     """Everything a route or a page may use. A text of None means the file as it is on disk now."""
@@ -129,5 +141,8 @@ class Services:
     meters: Meters
     allowances: Allowances
     engine_metrics: AsksEngines
+    serve: ServesProven
+    """The endpoint for requests of pages: the very one that other clients have."""
     reasons: ReasonGuide = field(default_factory=ReasonGuide)
     """What every code of a reason means."""
+    tries: SignInTries = field(default_factory=SignInTries)

@@ -84,6 +84,18 @@ class Sessions:
             for kept in self._kept.values():
                 kept.pop(_digest(cookie), None)
 
+    def end_everywhere(self, session: Session) -> None:
+        """End this session and all others that the same key, or the same token, began."""
+        kept = self._kept[session.kind]
+        same = [digest for digest, (other, _) in kept.items() if _proof(other) == _proof(session)]
+        for digest in same:
+            del kept[digest]
+
+
+def _proof(session: Session) -> str:
+    """What its visitor has shown. A key is known by its digest: its name in the manifest may change."""
+    return session.key_sha256 or session.name
+
 
 def _digest(cookie: str) -> str:
     return hashlib.sha256(cookie.encode("utf-8", "surrogateescape")).hexdigest()

@@ -22,9 +22,11 @@ FORM_FIELDS = 20
 FORM_TIMEOUT_S = 20.0
 
 
-async def read_form(request: Request, *, timeout_s: float = FORM_TIMEOUT_S) -> FormData:
+async def read_form(
+    request: Request, *, timeout_s: float = FORM_TIMEOUT_S, limit_bytes: int = FORM_LIMIT_BYTES
+) -> FormData:
     """The fields. Raises ApiError 400 or 413, and starlette's ClientDisconnect."""
-    bounded = Request(request.scope, _bounded(request.receive))
+    bounded = Request(request.scope, _bounded(request.receive, limit_bytes))
     try:
         async with asyncio.timeout(timeout_s):
             return await bounded.form(max_files=0, max_fields=FORM_FIELDS)
@@ -41,15 +43,15 @@ def field(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _bounded(receive: Receive) -> Receive:
+def _bounded(receive: Receive, limit_bytes: int) -> Receive:
     received = 0
 
     async def receive_within_limit() -> Message:
         nonlocal received
         message = await receive()
         received += len(message.get("body", b""))
-        if received > FORM_LIMIT_BYTES:
-            limit = f"at most {FORM_LIMIT_BYTES // 1024} KiB are allowed."
+        if received > limit_bytes:
+            limit = f"at most {limit_bytes // 1024} KiB are allowed."
             raise ApiError(413, "body_too_large", f"The form is too large; {limit}")
         return message
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from starlette.requests import Request
 
+from framework.api.auth import visit
 from framework.api.errors import ApiError
 from framework.dashboard.answers import shell_of
 from framework.dashboard.desk import Desk
@@ -17,6 +18,7 @@ from framework.dashboard.pages.overview import overview_fragments
 from framework.dashboard.pages.pools import pools_fragments
 from framework.dashboard.pages.shell import banner_fragment, banner_of
 from framework.dashboard.pages.speculation import speculation_fragments
+from framework.dashboard.tryout.views import choose, lane_fragments, views_now
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import with_query
 from framework.dashboard.views import (
@@ -54,6 +56,8 @@ async def source_of(desk: Desk, request: Request) -> LiveSource:
     page = request.query_params.get("page", "")
     if page == "events":
         return await _events(desk, request)
+    if page == "try":
+        return _try(desk, request)
     sources = {
         "overview": _overview,
         "pools": _pools,
@@ -125,6 +129,16 @@ def _model(desk: Desk, request: Request) -> LiveSource:
         return fleet.log(model_id, query.replica)
 
     return LiveSource(fragments, models, log, lambda: tag_now(desk, log()), ("model", model_id, query))
+
+
+def _try(desk: Desk, request: Request) -> LiveSource:
+    services = desk.services
+    chosen = choose(services, visit(request, services).caller.key, request.query_params)
+
+    def fragments() -> tuple[Fragment, ...]:
+        return (_banner(desk), *lane_fragments(services, chosen))
+
+    return LiveSource(fragments, lambda: views_now(services, chosen), _no_log, partial(tag_now, desk))
 
 
 def _banner(desk: Desk) -> Fragment:

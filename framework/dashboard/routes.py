@@ -18,6 +18,10 @@ from framework.dashboard.live import live
 from framework.dashboard.live_sources import LIVE
 from framework.dashboard.pages.pools import POOLS
 from framework.dashboard.pages.speculation import SPECULATION
+from framework.dashboard.tryout import handlers
+from framework.dashboard.tryout.page import TRY
+from framework.dashboard.tryout.relay import PREFIX
+from framework.dashboard.tryout.settings import PATHS
 
 SECURED = (Middleware(SecurityHeaders),)
 PAGE = (*SECURED, Middleware(CompressedPages))
@@ -35,6 +39,9 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
         _get(desk, "/files/{id}", file_pages.file),
         _get(desk, "/reasons", reason_handlers.reasons),
         _get(desk, f"/reasons/{{code:{ANY}}}", reason_handlers.reason),
+        _get(desk, TRY, handlers.show),
+        _post(desk, TRY, handlers.submit),
+        *(_post(desk, PREFIX + path, handlers.relay) for path in PATHS.values()),
         _get(desk, LIVE, live),
         _get(desk, SIGN_IN, session_pages.show_sign_in),
         _post(desk, SIGN_IN, session_pages.do_sign_in),

@@ -47,7 +47,9 @@ async def do_sign_in(desk: Desk, request: Request) -> Response:
     try:
         seen = sign_in(request, desk.services, field(form, "key"))
     except ApiError as error:
-        return _form(desk, next_path, Notice("bad", error.message), error.status)
+        answer = _form(desk, next_path, Notice("bad", error.message), error.status)
+        answer.headers.update(error.headers)
+        return answer
     response = see_other(next_path)
     if seen.new_cookie is not None:
         set_session_cookie(response, request, desk.services, seen.new_cookie)
@@ -55,10 +57,10 @@ async def do_sign_in(desk: Desk, request: Request) -> Response:
 
 
 async def do_sign_out(desk: Desk, request: Request) -> Response:
-    """End the session of this browser."""
+    """End the session of this browser, or every session of its key."""
     form = await read_form(request)
     authorise(request, desk.services, "view", csrf_token=field(form, CSRF_FIELD) or None)
-    sign_out(request, desk.services)
+    sign_out(request, desk.services, everywhere=bool(field(form, "everywhere")))
     response = see_other(SIGN_IN)
     clear_session_cookie(response, desk.services)
     return response

@@ -101,6 +101,8 @@ class ClientAnswer:
         both = {**self.headers, **headers} if self.headers else headers
         encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in both.items()]
         encoded.append((b"x-request-id", self._request_id.encode("latin-1")))
+        # Text of models is never taken for a page, whatever it looks like.
+        encoded.append((b"x-content-type-options", b"nosniff"))
         await self._put({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def _put(self, message: Message) -> None:

@@ -7,6 +7,9 @@ methods below `/v1` and `/m` are answered here too, in the same envelope as ever
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
@@ -20,8 +23,21 @@ from framework.proxy.exchange import Exchange, header_values
 from framework.proxy.model_choice import shown
 from framework.proxy.records import ActiveRequest
 from framework.proxy.services import ProxyServices
+from framework.values.manifest import AccessKey, Manifest
+from framework.values.request_record import RequestRecord
 
 log = logging.getLogger(__name__)
+
+Identify = Callable[[Mapping[str, str], Manifest], AccessKey | None]
+"""Whose request it is, by its headers. Raises ProxyError 401 or 403."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A request that has ended, with the engine's own timings where it told any."""
+
+    record: RequestRecord
+    timings: Mapping[str, Any]
 
 
 class PublicEndpoint:
@@ -32,17 +48,26 @@ class PublicEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request to its end, whatever that is."""
+        await self._serve_as(authorise, scope, receive, send)
+
+    async def serve_proven(self, scope: Scope, receive: Receive, send: Send, key: AccessKey | None) -> Served:
+        """Serve a request of somebody who is proven already, as the dashboard's sessions are. Everything else
+        is as for any client: limits of the key, queue, lease and record. None is nobody's key: no limits."""
+        return await self._serve_as(lambda _headers, _manifest: key, scope, receive, send)
+
+    async def _serve_as(self, identify: Identify, scope: Scope, receive: Receive, send: Send) -> Served:
         exchange = self._exchange(scope, receive, send)
         status: int | None = None
         try:
-            status = await _serve(exchange, scope["path"], scope["method"])
+            status = await _serve(exchange, scope["path"], scope["method"], identify)
         finally:
             exchange.answer.close()
             exchange.share.give_back()
+            ended = exchange.request.record(status or CLIENT_CLOSED, self._services.clock())
             if scope["method"] == "POST":
-                ended = exchange.request.record(status or CLIENT_CLOSED, self._services.clock())
                 exchange.count_out(ended)
                 self._services.on_finished(ended)
+        return Served(ended, exchange.request.state.timings or {})
 
     def _exchange(self, scope: Scope, receive: Receive, send: Send) -> Exchange:
         services = self._services
@@ -59,11 +84,11 @@ class PublicEndpoint:
         )
 
 
-async def _serve(exchange: Exchange, path: str, method: str) -> int | None:
+async def _serve(exchange: Exchange, path: str, method: str, identify: Identify) -> int | None:
     """Run the handler and give every error its answer; the status to record."""
     try:
         try:
-            await _dispatch(exchange, path, method)
+            await _dispatch(exchange, path, method, identify)
             return exchange.recorded_status(exchange.answer.status)
         except ProxyError as error:
             await exchange.fail(error)
@@ -79,7 +104,7 @@ async def _serve(exchange: Exchange, path: str, method: str) -> int | None:
         return CLIENT_CLOSED
 
 
-async def _dispatch(exchange: Exchange, path: str, method: str) -> None:
+async def _dispatch(exchange: Exchange, path: str, method: str, identify: Identify) -> None:
     exchange.answer.error_form = error_form(path)
     if await _is_answered_to_a_page(exchange, method):
         return
@@ -91,7 +116,7 @@ async def _dispatch(exchange: Exchange, path: str, method: str) -> None:
         sentence = f"{shown(path)} takes {endpoint.method} only{why}."
         raise ProxyError("method_not_allowed", sentence, headers=allow)
     if not endpoint.is_open:
-        exchange.key = authorise(exchange.headers, exchange.manifest)
+        exchange.key = identify(exchange.headers, exchange.manifest)
         exchange.request.key = exchange.key.name if exchange.key is not None else None
     if endpoint.method == "POST" and endpoint is not CANCEL_REQUEST:
         exchange.count_in()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from framework.api.answers import (
     DevicesAnswer,
@@ -29,6 +30,7 @@ from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
 from framework.proxy.allowances import Allowances
 from framework.proxy.inflight import InFlight
+from framework.proxy.routes import Served
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.engine_metrics import EngineSample
 from framework.runtime.logs import LogBuffer
@@ -129,11 +131,7 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
     """A system with the models `chat` (ready) and `org/other:q4` (stopped)."""
     changes = Changes()
     events = EventLog(changes, now=lambda: samples.NOON)
-    models = {
-        "chat": samples.model("chat", samples.instance()),
-        "org/other:q4": samples.model("org/other:q4", state=State.STOPPED),
-    }
-    fleet = RecordingFleet(events, models)
+    fleet = RecordingFleet(events, _models())
     declared = samples.manifest(*access, listen=listen)
     if path is not None:
         declared = replace(declared, path=path)
@@ -185,8 +183,16 @@ def make_world(*access: AccessKey, listen: Listener | None = None, path: Path | 
         meters=Meters(),
         allowances=Allowances(),
         engine_metrics=NoEngines(),
+        serve=_no_endpoint,
     )
     return World(services, fleet, texts)
+
+
+def _models() -> dict[str, ModelView]:
+    return {
+        "chat": samples.model("chat", samples.instance()),
+        "org/other:q4": samples.model("org/other:q4", state=State.STOPPED),
+    }
 
 
 class NoEngines:
@@ -201,6 +207,11 @@ class NoEngines:
 
 async def _no_ways(_model: str) -> tuple[WayAnswer, ...]:
     return ()
+
+
+async def _no_endpoint(scope: Scope, receive: Receive, send: Send, key: AccessKey | None) -> Served:
+    """Only pages ask the endpoint."""
+    raise AssertionError(scope["path"])
 
 
 async def _devices() -> DevicesAnswer:

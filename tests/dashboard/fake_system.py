@@ -19,15 +19,16 @@ from framework.api.answers import (
 )
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import read_guide
-from framework.api.routes import api_routes
 from framework.api.services import Services
 from framework.api.sessions import Sessions
-from framework.dashboard.routes import dashboard_routes
+from framework.application import make_application
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
 from framework.proxy.allowances import Allowances
 from framework.proxy.inflight import InFlight
+from framework.proxy.routes import PublicEndpoint
+from framework.proxy.services import ProxyServices
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
@@ -41,8 +42,10 @@ from framework.values.instance import ModelView
 from framework.values.manifest import AccessKey, Listener, Manifest
 from framework.values.pool import PoolView
 from framework.values.request import ModelSource
+from framework.values.request_record import RequestRecord
 from tests.api.world import NoEngines
 from tests.dashboard.samples import GIB, NOW
+from tests.proxy.recording_fleet import RecordingFleet
 from tests.support.editors import make_editor
 from tests.telemetry.samples import Life
 
@@ -131,6 +134,8 @@ class FakeSystem:
     current: CurrentManifest
     app: Starlette
     devices_listed: list[int]
+    leases: RecordingFleet
+    records: list[RequestRecord]
 
 
 def make_system(
@@ -142,23 +147,18 @@ def make_system(
     started_at: datetime = NOW,
     folder: Path = Path("/etc/paddock"),
     kept: Life | None = None,
+    engine_url: str = "",
 ) -> FakeSystem:
-    """A system that declares `models`, its manifest in `folder`; its events go on from those `kept`.
+    """A system that declares `models`, its manifest in `folder`; its events go on from those `kept`. Its
+    endpoint gives leases on the engine at `engine_url`.
 
     REQUIRES: called on the event loop that serves it.
     """
     changes = Changes()
-    events = EventLog(
-        changes,
-        now=lambda: NOW,
-        store=kept.store if kept is not None else None,
-        earlier=kept.earlier if kept is not None else Earlier(),
-    )
+    events = _event_log(changes, kept)
     fleet = FakeFleet(events, changes)
     fleet.put(*models)
-    declared = {view.request.id: view.request for view in models}
-    manifest = Manifest(folder / "serve.toml", "0" * 64, (), access=tuple(access), models=declared)
-    current = CurrentManifest(manifest, NOW)
+    current = CurrentManifest(_manifest(folder, access, models), NOW)
     listed: list[int] = []
     answers = [DevicesAnswer()]
 
@@ -167,6 +167,9 @@ def make_system(
         answers.append(DevicesAnswer(devices, sampled_at=NOW))
         return answers[-1]
 
+    records: list[RequestRecord] = []
+    leases = RecordingFleet(lambda: current.manifest, lambda: engine_url)
+    proxy = ProxyServices(leases, current, on_finished=records.append)
     services = Services(
         version="0.1.0",
         started_at=started_at,
@@ -193,9 +196,21 @@ def make_system(
         allowances=Allowances(),
         engine_metrics=NoEngines(),
         reasons=read_guide(ROOT / "docs" / "reasons.md"),
+        serve=PublicEndpoint(proxy).serve_proven,
     )
-    routes = [*api_routes(services), *dashboard_routes(services, TEMPLATES, static_dir)]
-    return FakeSystem(services, fleet, current, Starlette(routes=routes), listed)
+    app = make_application(proxy, services, TEMPLATES, static_dir)
+    return FakeSystem(services, fleet, current, app, listed, leases, records)
+
+
+def _manifest(folder: Path, access: Iterable[AccessKey], models: Iterable[ModelView]) -> Manifest:
+    declared = {view.request.id: view.request for view in models}
+    return Manifest(folder / "serve.toml", "0" * 64, (), access=tuple(access), models=declared)
+
+
+def _event_log(changes: Changes, kept: Life | None) -> EventLog:
+    if kept is None:
+        return EventLog(changes, now=lambda: NOW, store=None, earlier=Earlier())
+    return EventLog(changes, now=lambda: NOW, store=kept.store, earlier=kept.earlier)
 
 
 def set_access(system: FakeSystem, *access: AccessKey) -> None:

@@ -23,6 +23,8 @@ from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, View
 from framework.dashboard.pages.speculation import SpeculationPage, spec_sections, speculation_fragments
 from framework.dashboard.session_pages import SignInPage
 from framework.dashboard.templating import Templates
+from framework.dashboard.tryout.lanes import lane_fragment
+from framework.dashboard.tryout.page import TryPage
 from framework.dashboard.updates import Fragment
 from framework.reconcile.current import CurrentManifest
 from framework.runtime.logs import LogLine
@@ -37,6 +39,7 @@ from framework.values.request import PoolLimits
 from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import DEVICES, ROOT, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
+from tests.dashboard.try_samples import hostile_try_page, try_pages
 
 OPERATOR = Viewer("dashboard", "csrf-of-the-session", may_operate=True, may_sign_out=False)
 WATCHER = Viewer("night-shift", "csrf-of-the-session", may_operate=False, may_sign_out=True)
@@ -161,6 +164,9 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     yield "model-that-waits", Page("model.html", model_page(waits, waiting=pool_samples.waiting()))
     yield from pool_pages()
     yield from speculation_pages()
+    yield from (
+        (name, Page("try.html", value)) for name, value in try_pages(shell("try", live_url="/live?page=try"))
+    )
     yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)
     yield (
         "model-log-search-finds-nothing",
@@ -175,6 +181,11 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     yield "events-empty", Page("events.html", empty)
     missed = events_page(shell("events"), EventQuery(kind="ready"), (), (), older=False)
     yield "events-filter-finds-nothing", Page("events.html", missed)
+    yield from bare_pages()
+
+
+def bare_pages() -> Iterator[tuple[str, Page]]:
+    """Pages for somebody who has shown no key."""
     bare = Shell("Sign in", "none", "0.1.0", None, Notice("bad", "This key is not known."), "/sign-in")
     yield "sign-in", Page("sign_in.html", SignInPage(bare, "/models/a%2Fb"), NOBODY)
     near = (("smollm2", "/models/smollm2"), ("other", "/models/other"))
@@ -234,6 +245,7 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
         yield f"reason-{number}", Page("reason.html", about)
         for name, template, value in hostile_file_pages(shell("files", title=text), text):
             yield f"{name}-{number}", Page(template, value)
+        yield f"try-{number}", Page("try.html", hostile_try_page(shell("try", title=text), text))
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)
         yield f"events-{number}", Page("events.html", listed)
 
@@ -275,6 +287,8 @@ def _fragments_of(value: object) -> tuple[Fragment, ...]:
         return pools_fragments(value.pools)
     if isinstance(value, SpeculationPage):
         return speculation_fragments(value.speculation)
+    if isinstance(value, TryPage):
+        return tuple(lane_fragment(lane.state) for lane in value.lanes)
     if isinstance(value, ModelPage):
         return (body_fragment(value.body), log_fragment(value.log))
     return events_fragments(value) if isinstance(value, EventsPage) else ()

@@ -33,6 +33,8 @@ from framework.dashboard.pages import (
     waterfall,
 )
 from framework.dashboard.templating import FRAME
+from framework.dashboard.tryout import lanes, talk
+from framework.dashboard.tryout import page as tryout
 from framework.dashboard.updates import Feed
 from framework.runtime.logs import LogLine
 from framework.values.plain_text import HIDDEN_IN_LINES, visible_lines
@@ -83,6 +85,13 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "_spec_card.html": ("card", speculation.SpecCard),
     "_spec_instance.html": ("instance", speculation.SpecInstance),
     "_spec_speeds.html": ("speeds", spec_speeds.SpeedSection),
+    "try.html": ("page", tryout.TryPage),
+    "_try_choice.html": ("choice", tryout.Choice),
+    "_try_lane.html": ("lane", lanes.Lane),
+    "_try_state.html": ("state", lanes.LaneState),
+    "_try_settings.html": ("form", tryout.TryForm),
+    "_try_turn.html": ("turn", talk.Turn),
+    "_try_answer.html": ("answer", talk.Answer),
     "_recent.html": ("recent", event_rows.RecentEvents),
     "_model_body.html": ("body", model.ModelBody),
     "_model_gone.html": ("gone", model.GoneModel),
@@ -112,6 +121,8 @@ PARTIAL_VALUES: dict[str, tuple[str, type[Any]]] = {
 WITHOUT_VALUE = {FRAME, "macros.html", "_icons.html", "_guide_text.html", "_announce.html", "_live.html"}
 INLINE = re.compile(r"^(on\w+|style)$")
 PART_LINES = 60
+# What is in a field must come back unchanged, hidden characters too.
+FIELD_VALUES = re.compile(r'value="[^"]*"|<textarea[^>]*>[^<]*</textarea>')
 
 
 def rendered(page: Page) -> str:
@@ -195,7 +206,7 @@ def test_no_script_or_style_stands_in_a_page(name: str) -> None:
 def test_every_field_has_a_label(name: str) -> None:
     tree = tree_of(name)
     labelled = {label.attributes.get("for") for label in tree.all("label")}
-    fields = [*tree.all("input"), *tree.all("select")]
+    fields = [*tree.all("input"), *tree.all("select"), *tree.all("textarea")]
     shown = [field for field in fields if field.attributes.get("type") != "hidden"]
     assert [field.attributes for field in shown if field.attributes.get("id") not in labelled] == []
 
@@ -241,7 +252,7 @@ def test_the_items_of_a_feed_go_to_the_end_they_belong_to() -> None:
 def test_hostile_text_stays_text(name: str) -> None:
     html = rendered(HOSTILE_PAGES[name])
     tree = parse(html)
-    assert not HIDDEN_IN_LINES.search(re.sub(r'value="[^"]*"', "", html))
+    assert not HIDDEN_IN_LINES.search(FIELD_VALUES.sub("", html))
     assert [e for e in tree.all("script") if "src" not in e.attributes] == []
     assert list(tree.all("img")) == []
     assert [a for e in tree.all() for a in e.attributes if INLINE.match(a)] == []

@@ -11,7 +11,7 @@ from framework.reconcile.current import CurrentManifest
 from framework.values.event import Event
 from framework.values.problem import Problem
 
-Section = Literal["overview", "pools", "speculation", "files", "events", "model", "none"]
+Section = Literal["overview", "pools", "speculation", "files", "events", "try", "model", "none"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ NAVIGATION = (
     NavEntry("overview", "Overview", "/"),
     NavEntry("pools", "Pools", "/pools"),
     NavEntry("speculation", "Speculation", "/speculation"),
+    NavEntry("try", "Try", "/try"),
     NavEntry("files", "Files", "/files"),
     NavEntry("events", "Events", "/events"),
 )
