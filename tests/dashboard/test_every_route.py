@@ -39,7 +39,7 @@ def paths(running: FakeSystem) -> list[str]:
     served = [route.path for route in running.app.routes if isinstance(route, Route)]
     public = [path for path in (*SUFFIXES, *NAMED_ENDPOINTS) if path not in served]
     found = [*served, *public, *(f"/m/smollm2{suffix}" for suffix in SUFFIXES)]
-    return [re.sub(r"\{[^}]*\}", "smollm2", path) for path in found if path not in PATHS or "{" not in path]
+    return [example(path) for path in found if path not in PATHS or "{" not in path]
 
 
 def dashboard_paths(running: FakeSystem, method: str) -> list[str]:
@@ -48,7 +48,12 @@ def dashboard_paths(running: FakeSystem, method: str) -> list[str]:
     mine = [
         route for route in routes if route.methods and "/api/" not in route.path and method in route.methods
     ]
-    return [re.sub(r"\{[^}]*\}", "smollm2", route.path) for route in mine]
+    return [example(route.path) for route in mine]
+
+
+def example(path: str) -> str:
+    """An address that a route answers: a command where it takes whatever follows."""
+    return re.sub(r"\{[^}]*\}", "smollm2", re.sub(r"(/models)/\{rest[^}]*\}", r"\1/smollm2/load", path))
 
 
 async def sign_in(client: httpx.AsyncClient, key: str) -> str:

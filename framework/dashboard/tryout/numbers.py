@@ -32,7 +32,8 @@ def numbers_of(record: RequestRecord, timings: Mapping[str, Any]) -> tuple[tuple
 
 def short_time(seconds: float) -> str:
     """`0 ms`, `84 ms`, `1.3 s`: as a wait for an answer is felt."""
-    return f"{round(seconds * MS_PER_S)} ms" if seconds < 1 else duration(seconds)
+    whole_ms = round(seconds * MS_PER_S)
+    return f"{whole_ms} ms" if whole_ms < MS_PER_S else duration(seconds)
 
 
 def _speed(timings: Mapping[str, Any], part: str) -> str:

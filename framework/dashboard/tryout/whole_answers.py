@@ -36,13 +36,11 @@ async def ask_all(
     talk: Talk,
     message: str,
     asked: Asked,
-    *,
-    limit_s: float = ANSWER_LIMIT_S,
 ) -> list[Answer]:
     """One answer for each lane, or why there is none. A browser that leaves ends them all."""
     left = asyncio.Event()
     watcher = asyncio.create_task(_watch(request, left))
-    timer = asyncio.get_running_loop().call_later(limit_s, left.set)
+    timer = asyncio.get_running_loop().call_later(ANSWER_LIMIT_S, left.set)
     try:
         return list(
             await asyncio.gather(
