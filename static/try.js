@@ -6,6 +6,8 @@ const talk = [];
 const running = new Set();
 const chatPath = "/v1/chat/completions";
 const textPath = "/v1/completions";
+// Often enough to read along. Animation frames would stop in a hidden tab, and with them the answer.
+const DRAW_MS = 40;
 const ends = {
   length: "Ended at its limit of tokens.",
   tool_calls: "Calls a tool. Nothing here runs it, and the next message does not repeat it.",
@@ -316,7 +318,7 @@ async function ask(lane, turn, settings) {
   const drawSoon = () => {
     if (drawn) return;
     drawn = true;
-    requestAnimationFrame(() => { drawn = false; following(() => draw(element, answer)); });
+    setTimeout(() => { drawn = false; following(() => draw(element, answer)); }, DRAW_MS);
   };
   drawSoon();
   const began = performance.now();
@@ -337,7 +339,7 @@ async function ask(lane, turn, settings) {
     }
   } finally {
     running.delete(stopper);
-    drawSoon();
+    following(() => draw(element, answer));
     showButtons();
   }
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.async_api import Browser, expect
 
-from framework.dashboard.urls import model_url
+from framework.dashboard.urls import model_url, url_part
 from framework.values.instance import QueueView, State
 from framework.values.reason import Reason
 from tests.browser.site import serve
@@ -122,6 +122,9 @@ PAGES: list[tuple[str, Callable[[], FakeSystem], str]] = [
     ("speculation-empty", make_system, "/speculation"),
     ("speculation-300-models", crowded, "/speculation"),
     ("model-that-drafts", drafting, "/models/pair"),
+    ("try", ordinary, "/try?model=smollm2&with=big"),
+    ("try-hostile", hostile, f"/try?model={url_part(HOSTILE[0])}&with={url_part(HOSTILE[5])}"),
+    ("try-300-models", crowded, "/try"),
     ("events", ordinary, "/events"),
     ("events-hostile", hostile, "/events"),
     ("events-empty", make_system, "/events"),
