@@ -127,9 +127,11 @@ class ModelFiles:
         return view
 
     async def header_of(self, request: ModelRequest) -> GgufHeader | None:
-        """What the first file of a declared model says; None while it is not here, or cannot be read."""
+        """What the first file of a declared model says; None while it is not here, cannot be read, or is too
+        slow to wait for."""
+        work = partial(self._header_of, request.source)
         try:
-            return await self._in_thread(partial(self._header_of, request.source))
+            return await self._in_thread(work, self._read_limit_s)
         except (ApiError, Refused, OSError):
             return None
 
@@ -140,12 +142,13 @@ class ModelFiles:
             path = local.files[0] if local is not None and local.files else None
         return self._reader.glance(path).header if path is not None else None
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T], limit_s: float | None = None) -> T:
         job = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        limit_s = self._answer_limit_s if limit_s is None else limit_s
         try:
-            return await asyncio.wait_for(job, self._answer_limit_s)
+            return await asyncio.wait_for(job, limit_s)
         except TimeoutError:
-            message = f"The model files could not be read within {self._answer_limit_s:g} s."
+            message = f"The model files could not be read within {limit_s:g} s."
             raise ApiError(503, "storage_slow", message, headers={"Retry-After": "5"}) from None
 
     def _list(self) -> FilesAnswer:

@@ -16,6 +16,11 @@ def model_url(name: str) -> str:
     return f"/models/{url_part(name)}"
 
 
+def try_url(name: str) -> str:
+    """The page Try, with a model."""
+    return with_query("/try", {"model": name})
+
+
 def file_url(file_id: str) -> str:
     """The page of a model file."""
     return f"/files/{url_part(file_id)}"

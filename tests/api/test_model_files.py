@@ -200,3 +200,23 @@ async def test_many_at_once_get_the_same_answer(tmp_path: Path) -> None:
     files = model_files(fill(tmp_path))
     answers = await asyncio.gather(*(files.list() for _ in range(10)))
     assert all(answer == answers[0] for answer in answers)
+
+
+async def test_what_the_file_of_a_declared_model_says_is_known_before_it_is_loaded(tmp_path: Path) -> None:
+    files = model_files(fill(tmp_path))
+    tiny = samples.request(source=ModelSource(path=tmp_path / "models" / "tiny-F32.gguf"))
+    header = await files.header_of(tiny)
+    assert header is not None
+    assert header.name == "Tiny"
+
+
+@pytest.mark.parametrize("name", ["broken.gguf", "none.gguf", "big-00001-of-00003.gguf"])
+async def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path, name: str) -> None:
+    files = model_files(fill(tmp_path))
+    asked = samples.request(source=ModelSource(path=tmp_path / "models" / name))
+    assert await files.header_of(asked) is None
+
+
+async def test_a_model_that_was_not_fetched_says_nothing(tmp_path: Path) -> None:
+    asked = samples.request(source=ModelSource(repo="owner/repo", variant="Q4_K_M"))
+    assert await model_files(fill(tmp_path)).header_of(asked) is None

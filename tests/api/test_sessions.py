@@ -77,3 +77,23 @@ def test_session_in_use_outlives_idle_ones() -> None:
         sessions.find(used)
         sessions.create("open", "dashboard")
     assert sessions.find(used) is session
+
+
+def test_signing_out_everywhere_ends_the_sessions_of_one_key_alone() -> None:
+    sessions = Sessions()
+    here, session = sessions.create("key", "laptop", "d" * 64)
+    # The same key under the name that the manifest had for it before.
+    there, _ = sessions.create("key", "old-name", "d" * 64)
+    other, kept = sessions.create("key", "phone", "e" * 64)
+    token, by_token = sessions.create("token", "token")
+    sessions.end_everywhere(session)
+    assert (sessions.find(here), sessions.find(there)) == (None, None)
+    assert (sessions.find(other), sessions.find(token)) == (kept, by_token)
+
+
+def test_signing_out_everywhere_with_the_token_ends_all_that_began_with_it() -> None:
+    sessions = Sessions()
+    first, session = sessions.create("token", "token")
+    second, _ = sessions.create("token", "token")
+    sessions.end_everywhere(session)
+    assert (sessions.find(first), sessions.find(second)) == (None, None)

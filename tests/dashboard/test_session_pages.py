@@ -7,6 +7,7 @@ from hashlib import sha256
 import httpx
 import pytest
 
+from framework.api.sign_in_tries import TRIES
 from framework.values.manifest import AccessKey, DashboardRole
 from tests.dashboard import samples
 from tests.dashboard.client import SAME_ORIGIN, browser, page, submit
@@ -117,3 +118,36 @@ async def test_before_signing_in_nothing_is_told() -> None:
         tree = await page(client, "/sign-in")
     assert "smollm2" not in tree.text
     assert list(tree.all("nav")) == []
+
+
+async def test_signing_out_everywhere_ends_the_sessions_of_all_browsers() -> None:
+    system = guarded_system()
+    async with browser(system) as here, browser(system) as there:
+        await try_key(here, "secret")
+        await try_key(there, "secret")
+        answer = await submit(here, "/sign-out", everywhere="yes")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        assert (await here.get("/")).status_code == 303
+        assert (await there.get("/")).status_code == 303
+
+
+async def test_signing_out_here_leaves_other_browsers_alone() -> None:
+    system = guarded_system()
+    async with browser(system) as here, browser(system) as there:
+        await try_key(here, "secret")
+        await try_key(there, "secret")
+        await submit(here, "/sign-out")
+        assert (await here.get("/")).status_code == 303
+        await page(there, "/")
+
+
+async def test_who_guesses_is_told_to_wait_on_the_same_form() -> None:
+    async with browser(guarded_system()) as client:
+        for _ in range(TRIES):
+            assert (await try_key(client, "guess")).status_code == 401
+        answer = await try_key(client, "secret", "/events")
+    tree = parse(answer.text)
+    assert (answer.status_code, "set-cookie" in answer.headers) == (429, False)
+    assert int(answer.headers["retry-after"]) >= 1
+    assert "Too many wrong keys" in tree.one(id="notice").text
+    assert tree.one("input", name="next").attributes["value"] == "/events"

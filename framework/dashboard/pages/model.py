@@ -34,7 +34,7 @@ from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
 from framework.dashboard.pages.waterfall import MemorySection, memory_section
 from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of, look_of_model
 from framework.dashboard.updates import Fragment
-from framework.dashboard.urls import model_url
+from framework.dashboard.urls import model_url, try_url
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.pool import WaitingView
 from framework.values.reason import Reason
@@ -72,6 +72,7 @@ class ModelHead:
     unloads: str
     keeps: str
     """What happens to it when memory is short."""
+    try_url: str
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ def head_of(view: ModelView, waiting: WaitingView | None = None) -> ModelHead:
         loads=LOAD_MODES[request.live.load],
         unloads=_unloads(request),
         keeps=_keeps(request.live),
+        try_url=try_url(request.id),
     )
 
 
