@@ -21,12 +21,17 @@ class Clock:
         return self.now_s
 
 
-def guess(world: World, typed: str, address: str = "192.0.2.1") -> int:
-    """Type a key; 200 when it opens a session, else the status of the refusal."""
+def form(address: str = "192.0.2.1") -> Request:
+    """A sign-in form of our own page, sent from an address."""
     headers = [(b"host", b"127.0.0.1:8080"), (b"sec-fetch-site", b"same-origin")]
     scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "scheme": "http"}
+    return Request({**scope, "client": (address, 1), "query_string": b""})
+
+
+def guess(world: World, typed: str, address: str = "192.0.2.1") -> int:
+    """Type a key; 200 when it opens a session, else the status of the refusal."""
     try:
-        sign_in(Request({**scope, "client": (address, 1), "query_string": b""}), world.services, typed)
+        sign_in(form(address), world.services, typed)
     except ApiError as error:
         return error.status
     return 200
@@ -44,15 +49,7 @@ def test_a_refusal_says_when_to_come_again() -> None:
     for number in range(TRIES):
         guess(world, f"guess {number}")
     with pytest.raises(ApiError) as caught:
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/",
-            "query_string": b"",
-            "client": ("192.0.2.1", 1),
-        }
-        headers = [(b"host", b"127.0.0.1:8080"), (b"sec-fetch-site", b"same-origin")]
-        sign_in(Request({**scope, "headers": headers}), world.services, "right")
+        sign_in(form(), world.services, "right")
     assert 1 <= int(caught.value.headers["Retry-After"]) <= PERIOD_S
     assert "try again in" in caught.value.message
 

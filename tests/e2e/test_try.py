@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.browser.visitor import ARGUMENTS, CHROMIUM, REPORT_VIOLATIONS
 from tests.e2e.clients import model_table
 from tests.support.paddock import RunningPaddock, start_paddock
+from tests.support.rank_models import write_encoder_ranker
+from tests.support.working_models import write_working_model
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
 
@@ -22,6 +24,8 @@ ACCESS = '[access.laptop]\nkey = "env:TRY_KEY"\ndashboard = "operate"\n'
 PASSED = '[engines.default]\nenvironment_passthrough = ["TRY_SECRET"]\n'
 # An answer that only ends at its limit of tokens, so that there is something to stop.
 ENDLESS = "request = { force = { ignore_eos = true } }\n"
+# What the model with noise for weights says is no UTF-8, of which the engine makes an error.
+LETTERS = 'request = { force = { grammar = "root ::= [a-z ]*" } }\n'
 # Besides those that every page links to.
 PATHS = ("/models/first", "/models/endless", "/try?model=first&with=endless")
 
@@ -32,6 +36,9 @@ def paddock(tmp_path_factory: pytest.TempPathFactory, smollm2: Path) -> Iterator
     folder = tmp_path_factory.mktemp("try")
     tables = ACCESS + PASSED + model_table("first", smollm2, load="on-demand")
     tables += model_table("endless", smollm2, load="on-demand", context=4096, slots=1) + ENDLESS
+    base, ranker = write_working_model(folder / "base.gguf"), write_encoder_ranker(folder / "ranker.gguf")
+    tables += model_table("base", base, load="on-demand", slots=1) + LETTERS
+    tables += model_table("ranker", ranker, load="on-demand", engine_args=["--reranking"])
     shown = {name: os.environ[name] for name in ("PATH",)}
     environment = {
         **shown,
@@ -95,6 +102,16 @@ def slot_states(paddock: RunningPaddock, model: str) -> list[str]:
     return [slot["state"] for slot in paddock.model(model)["instances"][0]["slots"]]
 
 
+def wait_record(paddock: RunningPaddock, **fields: object) -> None:
+    """Wait until the request log, which is written a moment later, has a request with these fields."""
+
+    def found() -> bool:
+        records = paddock.api("GET", "/requests").json()["requests"]
+        return any(all(record[name] == value for name, value in fields.items()) for record in records)
+
+    paddock.wait(found, 30, f"a record of {fields}")
+
+
 def answer(page: Page, number: int = 0) -> str:
     return page.locator("#turns [data-part=text]").nth(number).inner_text()
 
@@ -126,8 +143,7 @@ def test_an_answer_streams_with_its_numbers_and_is_made_again(page: Page, paddoc
     message = page.get_by_label("Message", exact=True)
     expect(message).to_have_value("Name three horses.")
     expect(page.locator("#turns .turn")).to_have_count(0)
-    record = paddock.api("GET", "/requests", params={"limit": 1}).json()["requests"][0]
-    assert (record["key"], record["route"], record["status"]) == ("laptop", "/v1/chat/completions", 200)
+    wait_record(paddock, model="first", key="laptop", route="/v1/chat/completions", status=200)
 
 
 def test_stop_frees_the_slot_of_the_engine(page: Page, paddock: RunningPaddock) -> None:
@@ -141,8 +157,7 @@ def test_stop_frees_the_slot_of_the_engine(page: Page, paddock: RunningPaddock) 
     expect(page.locator("#turns [data-part=note]")).to_have_text("Stopped.")
     paddock.wait(lambda: in_flight(paddock, "endless") == 0, 30, "the slot to be free")
     paddock.wait(lambda: slot_states(paddock, "endless") == ["idle"], 30, "an idle slot")
-    last = paddock.api("GET", "/requests", params={"limit": 1}).json()["requests"][0]
-    assert last["status"] == 499
+    wait_record(paddock, model="endless", key="laptop", status=499)
 
 
 def test_two_models_answer_side_by_side(page: Page) -> None:
@@ -202,6 +217,26 @@ def test_without_script_the_finished_conversation_comes_back(plain_page: Page) -
     expect(page.get_by_label("Message", exact=True)).to_have_value("And again.")
     page.get_by_role("link", name="New conversation").click()
     expect(page.locator("#turns .turn")).to_have_count(0)
+
+
+def test_a_model_without_chat_template_continues_a_text(page: Page, paddock: RunningPaddock) -> None:
+    page.locator("#try-model").select_option("base")
+    expect(page.locator("#try-lanes")).to_contain_text("it continues the text of your message")
+    page.get_by_label("Longest answer").fill("8")
+    page.get_by_label("Message", exact=True).fill("Once upon a time")
+    page.get_by_role("button", name="Send").click()
+    finished(page)
+    expect(page.locator("#turns [data-part=curl]")).to_contain_text("/v1/completions")
+    wait_record(paddock, model="base", key="laptop", route="/v1/completions", status=200)
+
+
+def test_a_model_that_cannot_chat_is_not_loaded_for_it(page: Page, paddock: RunningPaddock) -> None:
+    page.locator("#try-model").select_option("ranker")
+    expect(page.locator("#try-lanes")).to_contain_text("cannot chat")
+    page.get_by_label("Message", exact=True).fill("Hello?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#turns [data-part=trouble]")).to_contain_text("not_supported")
+    assert paddock.model("ranker")["state"] == "stopped"
 
 
 def test_no_page_holds_a_key_a_token_or_a_value_of_the_environment(
