@@ -31,7 +31,7 @@ ARGUMENTS = ("-c", "16384", "-np", str(N_SLOTS), "-t", "2", "--cache-ram", "0")
 # Of a looping answer.
 N_TOKENS = 1000
 # Characters of a text: with some four to a token well above what the guard looks at, 512 tokens and then 384.
-N_CHARACTERS = 4000
+N_CHARACTERS = 3000
 # As docs/native.md: the longest stretch that counts as one repetition, tokens that must be repetition,
 # tokens before it looks, tokens it looks at, and tokens between two looks.
 MAX_PERIOD, COVERAGE, MIN_TOKENS, WINDOW, INTERVAL = 96, 192, 512, 384, 32
@@ -82,7 +82,7 @@ def corpus() -> dict[str, str]:
     """Texts that do not loop by their names, each long enough for the guard to look at it."""
     found = {
         "records": records(120, seed=3),
-        "words": scattered_words(900, seed=5),
+        "words": scattered_words(250, seed=5),
         "refrain": REFRAIN,
         "numbers": table_of_numbers(),
         "squares": "".join(f"{at} times {at} is {at * at}.\n" for at in range(1, 200)),
