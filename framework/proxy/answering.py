@@ -61,6 +61,8 @@ class Generation:
     whole: Callable[[ModelChoice], WholeAnswer]
     read: ReadEvent = read_event
     refine: Callable[[], Refine] = AsTheyAre
+    count_path: str = ""
+    """Route of the instance that counts a prompt, where an answer may come without its counts."""
     media_type: str = JSON
     """Of the answer when it is not streamed; other than JSON it is text."""
 
@@ -129,7 +131,13 @@ async def _run(
 
 def _job(exchange: Exchange, generation: Generation, choice: ModelChoice) -> Job:
     return Job(
-        exchange.services, exchange.request, choice, generation.path, generation.build, generation.read
+        exchange.services,
+        exchange.request,
+        choice,
+        generation.path,
+        generation.build,
+        generation.read,
+        generation.count_path,
     )
 
 

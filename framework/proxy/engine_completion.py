@@ -20,6 +20,7 @@ from framework.proxy.leased_body import leased_body
 from framework.proxy.media import Medium, check_media_support
 from framework.proxy.model_choice import ModelChoice
 from framework.proxy.request_body import ENGINE_BODY
+from framework.proxy.usage import prompt_count
 from framework.proxy.vision import vision_models
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
@@ -56,7 +57,7 @@ async def _complete(exchange: Exchange, path: str) -> None:
         param="prompt",
     )
     asked = {name: value for name, value in body.items() if name != FIELDS}
-    state = exchange.request.state = EngineState()
+    state = exchange.request.state = EngineState(prompts=prompt_count(body.get("prompt")))
     exchange.keep_texts(engine_pieces)
 
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:

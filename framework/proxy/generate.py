@@ -17,6 +17,7 @@ from framework.proxy.reasoning_answer import ReasoningView, reasoning_form
 from framework.proxy.relay import Flavour, Relay
 from framework.proxy.request_body import CHAT_BODY
 from framework.proxy.tool_history import prepare_tool_history
+from framework.proxy.usage import prompt_count
 from framework.proxy.vision import vision_models
 from framework.runtime.lease import Lease
 from framework.values.request import LiveSettings
@@ -41,6 +42,8 @@ async def _generate(exchange: Exchange, flavour: Flavour) -> None:
     body = await exchange.read_object()
     choice = exchange.choose_model(body.get("model"))
     streamed = exchange.request.stream = flag(body, "stream")
+    if flavour == "completion":
+        exchange.request.state.prompts = prompt_count(body.get("prompt"))
     seeing = vision_models(exchange)
     media = media_of(body) if flavour == "chat" else frozenset()
     form = reasoning_form(body)

@@ -21,6 +21,7 @@ from framework.proxy.engine_errors import engine_refusal, error_of_engine, event
 from framework.proxy.errors import ProxyError, refused_lease, revoked_lease
 from framework.proxy.model_choice import ModelChoice
 from framework.proxy.patience import Patience
+from framework.proxy.prompt_tokens import prompt_tokens
 from framework.proxy.public_reason import public_reason
 from framework.proxy.records import ActiveRequest
 from framework.proxy.services import ProxyServices
@@ -61,6 +62,8 @@ class Job:
     path: str
     build: BuildBody
     read: ReadEvent = read_event
+    count_path: str = ""
+    """Route of the instance that counts the tokens of such a body; empty where no answer lacks them."""
 
     @property
     def live(self) -> LiveSettings:
@@ -180,6 +183,10 @@ async def _stream_attempt(job: Job, lease: Lease, sink: Sink) -> None:
         await _pump(job, lease, answer, waits, sink)
     finally:
         answer.close()
+    state = job.request.state
+    if job.count_path and state.lacks_prompt:
+        body = job.build(lease, job.live)
+        state.note_prompt(await prompt_tokens(job.services, lease, job.count_path, body))
 
 
 async def _pump(job: Job, lease: Lease, answer: UpstreamAnswer, waits: _Waits, sink: Sink) -> None:

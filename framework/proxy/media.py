@@ -11,6 +11,7 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from framework.proxy.content_parts import CHAT_PARTS, check_kind
 from framework.proxy.errors import ProxyError
 from framework.values.request import ModelRequest
 
@@ -32,8 +33,9 @@ REMOTE_SCHEMES = ("http:", "https:", "file:", "ftp:")
 def prepare_messages(body: Mapping[str, Any]) -> Any:
     """The `messages` of a chat body as the engine shall get them; the same object when there is no media.
 
-    Raises ProxyError `invalid_image`, `image_format_not_supported`, `remote_media_disabled`,
-    `image_without_user_message`. What is wrong besides media is left for the engine to refuse.
+    Raises ProxyError `invalid_body` for parts of a kind that is not known, `invalid_image`,
+    `image_format_not_supported`, `remote_media_disabled`, `image_without_user_message`. What else is wrong is
+    left for the engine to refuse.
     """
     messages = body.get("messages")
     attached = [_image_part(data) for data in _attached(body)]
@@ -41,6 +43,8 @@ def prepare_messages(body: Mapping[str, Any]) -> Any:
         if attached:
             raise _nowhere_to_attach()
         return messages
+    for part in _parts(messages):
+        check_kind(part, CHAT_PARTS, param="messages")
     if _has_media(messages):
         messages = [_prepare_message(message) for message in messages]
     return _attach(messages, attached) if attached else messages
@@ -111,7 +115,7 @@ def _parts(messages: object) -> list[Part]:
 
 
 def _is_media(part: Part) -> bool:
-    return part.get("type") not in (None, "text", "refusal")
+    return part.get("type") in ("image_url", "input_audio")
 
 
 def _medium(part: Part) -> Medium:
@@ -138,17 +142,13 @@ def _prepare_part(part: Any) -> Any:
         if not isinstance(address, str):
             raise _invalid_image("an `image_url` part needs `image_url.url`")
         return {**part, "image_url": {**picture, "url": image_url(address)}}
-    for value in part.values():
-        for inner in value.values() if isinstance(value, Mapping) else (value,):
-            refuse_remote(inner)
-    if part["type"] == "input_audio":
-        return {**part, "input_audio": _sound(part.get("input_audio"))}
-    return part
+    return {**part, "input_audio": _sound(part.get("input_audio"))}
 
 
 def _sound(given: object) -> dict[str, Any]:
     """Sound with its true format, whatever it was called (09 §6.1)."""
     data = given.get("data") if isinstance(given, Mapping) else None
+    refuse_remote(data)
     if not isinstance(given, Mapping) or not isinstance(data, str):
         raise _invalid_audio("an `input_audio` part needs `input_audio.data` as base64 text")
     try:

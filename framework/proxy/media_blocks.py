@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framework.proxy.content_parts import MESSAGE_BLOCKS, check_kind
 from framework.proxy.errors import ProxyError
 from framework.proxy.media import image_url, refuse_remote
 
@@ -69,14 +70,9 @@ def _blocks(content: Any, change: Change, depth: int) -> Any:
 
 def _message_block(block: Block, depth: int) -> Block:
     kind = block.get("type")
+    check_kind(block, MESSAGE_BLOCKS, param="messages")
     if kind == "tool_result":
         return {**block, "content": _blocks(block.get("content"), _message_block, depth + 1)}
-    if kind == "document":
-        raise ProxyError(
-            "invalid_body",
-            "Blocks of type `document` cannot be read here; send their text.",
-            param="messages",
-        )
     return {**block, "source": _source(block.get("source"))} if kind == "image" else block
 
 

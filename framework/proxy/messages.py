@@ -52,7 +52,7 @@ async def messages(exchange: Exchange) -> None:
         return WholeMessage(state, asked_model=now.asked, request_id=exchange.request.id, limit_bytes=limit)
 
     build = _Builder(exchange, asked)
-    generation = Generation(PATH, build, stream, whole, read=read_message_event)
+    generation = Generation(PATH, build, stream, whole, read=read_message_event, count_path=COUNT_PATH)
     await answer(exchange, generation, choice, streamed=streamed)
 
 

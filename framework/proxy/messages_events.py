@@ -70,6 +70,17 @@ class MessagesState(StreamState):
         self.timings = timings if isinstance(timings, dict) else self.timings
         self.usages = [usage_of(self.counts)] if self.counts else []
 
+    @property
+    def lacks_prompt(self) -> bool:
+        """As its base: where the start of the message was left out."""
+        return self.opened and count(self.counts, "input_tokens") is None
+
+    def note_prompt(self, tokens: int | None) -> None:
+        """As its base."""
+        if tokens is not None:
+            self.counts["input_tokens"] = tokens
+            self.usages = [usage_of(self.counts)]
+
 
 def usage_of(counts: Mapping[str, Any]) -> dict[str, Any]:
     """Anthropic's counts in OpenAI's words: there the prompt holds what came out of the cache, too."""

@@ -120,6 +120,8 @@ class StreamState:
     timings: dict[str, Any] | None = None
     last: dict[str, Any] = field(default_factory=dict)
     """The newest chunk that names itself; its id, model and time are used for chunks of our own."""
+    prompts: int = 1
+    """How many prompts were asked; each has choices of its own."""
     pieces: int = 0
     """Events that brought a piece of the answer: about one token each."""
 
@@ -148,8 +150,16 @@ class StreamState:
     def usage(self) -> dict[str, Any] | None:
         """The newest counts; the sum of all when each of several choices came with counts of its own."""
         if len(self.usages) > 1 and len(self.usages) == len(self.finish):
-            return total(self.usages)
+            return total(self.usages, self.prompts)
         return self.usages[-1] if self.usages else None
+
+    @property
+    def lacks_prompt(self) -> bool:
+        """Whether the answer has ended without a count of its prompt that it should have told."""
+        return False
+
+    def note_prompt(self, tokens: int | None) -> None:
+        """What was found out about a prompt that the answer lacks. REQUIRES: `lacks_prompt`."""
 
     @property
     def complete(self) -> bool:

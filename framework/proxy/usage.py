@@ -30,11 +30,25 @@ def backfill(usage: Counts | None, timings: Counts | None) -> Counts | None:
     return filled
 
 
-def total(usages: Sequence[Counts]) -> dict[str, Any]:
-    """Counts of an answer whose choices are counted one by one: they share one prompt."""
+def total(usages: Sequence[Counts], prompts: int = 1) -> dict[str, Any]:
+    """Counts of an answer whose choices are counted one by one, each with its prompt: choices of one prompt
+    share it. `prompts` is how many were asked, each with as many choices as any other."""
+    choices = max(1, len(usages) // max(1, prompts))
     generated = sum(count(usage, "completion_tokens") or 0 for usage in usages)
-    prompt = count(usages[0], "prompt_tokens") or 0
-    return {**usages[0], "completion_tokens": generated, "total_tokens": prompt + generated}
+    prompt = sum(count(usage, "prompt_tokens") or 0 for usage in usages) // choices
+    found = {**usages[0], "prompt_tokens": prompt, "completion_tokens": generated}
+    cached = [known for usage in usages if (known := cached_tokens(usage)) is not None]
+    if cached:
+        # What one choice read, the others may have had from the cache: none has had more than the prompt.
+        found["prompt_tokens_details"] = {"cached_tokens": min(prompt, sum(cached) // choices)}
+    return {**found, "total_tokens": prompt + generated}
+
+
+def prompt_count(prompt: object) -> int:
+    """How many prompts a body brings, as llama-server reads it: a list with numbers is one, in tokens."""
+    if not isinstance(prompt, list) or any(isinstance(one, int | float) for one in prompt):
+        return 1
+    return max(1, len(prompt))
 
 
 def cached_tokens(usage: Counts | None) -> int | None:

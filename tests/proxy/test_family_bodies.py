@@ -62,6 +62,8 @@ def test_a_picture_of_a_response_gets_its_true_type() -> None:
         ({"type": "image"}, "invalid_image"),
         (image(data=base64.b64encode(b"GARBAGE!").decode()), "image_format_not_supported"),
         ({"type": "document", "source": {}}, "invalid_body"),
+        ({"type": "image_url", "image_url": {"url": PNG_URL}}, "invalid_body"),
+        ({"source": {}}, "invalid_body"),
     ],
 )
 def test_pictures_that_no_engine_gets(block: dict[str, Any], code: str) -> None:

@@ -9,6 +9,9 @@ from framework.proxy.message_whole import WholeMessage
 from framework.proxy.messages_events import MessagesState, MessagesStream, usage_of
 from framework.proxy.responses_events import ResponseFrame, ResponsesState, ResponsesStream
 from framework.proxy.stream_events import StreamEvent
+from tests.proxy.families import MESSAGES
+from tests.proxy.scripted_engine import Call
+from tests.proxy.world import World
 
 
 def delta(stop_sequence: str | None) -> StreamEvent:
@@ -57,3 +60,37 @@ def test_a_response_without_its_openings_gets_them() -> None:
 def test_a_prompt_that_was_not_counted_is_not_free() -> None:
     assert "prompt_tokens" not in usage_of({"output_tokens": 1})
     assert usage_of({"input_tokens": 0, "output_tokens": 1})["prompt_tokens"] == 0
+
+
+async def test_a_prompt_that_the_answer_does_not_count_is_asked_for(world: World) -> None:
+    async def without_start(call: Call) -> None:
+        await call.start_stream()
+        await call.events(*MESSAGES.end)
+        await call.end(done=False)
+
+    async def counted(call: Call) -> None:
+        await call.json(200, {"input_tokens": 31})
+
+    for stream in (True, False):
+        world.engine.scripts += [without_start, counted]
+        call = await world.ask(MESSAGES.path, MESSAGES.request(stream=stream))
+        assert call.status == 200
+    assert call.json()["usage"] == {"input_tokens": 31, "output_tokens": 2}
+    asked = world.engine.calls[1]
+    assert (asked.path, "stream" in asked.body) == ("/v1/messages/count_tokens", False)
+    assert [(one.prompt_tokens, one.generated_tokens) for one in world.records] == [(31, 2)] * 2
+    assert world.fleet.open_leases == 0
+
+
+async def test_an_engine_that_cannot_count_costs_nobody_the_answer(world: World) -> None:
+    async def without_start(call: Call) -> None:
+        await call.start_stream()
+        await call.events(*MESSAGES.end)
+        await call.end(done=False)
+
+    async def refused(call: Call) -> None:
+        await call.json(500, {"error": {"message": "no"}})
+
+    world.engine.scripts += [without_start, refused]
+    call = await world.ask(MESSAGES.path, MESSAGES.request(stream=False))
+    assert (call.status, world.records[0].prompt_tokens) == (200, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from framework.proxy.usage import backfill, cached_tokens, total
+from framework.proxy.usage import backfill, cached_tokens, prompt_count, total
 
 CACHED_7 = {
     "prompt_tokens": 10,
@@ -64,6 +64,40 @@ def test_the_usage_of_the_engine_is_not_changed() -> None:
 def test_choices_that_are_counted_one_by_one_share_their_prompt() -> None:
     one = {"prompt_tokens": 32, "completion_tokens": 2, "total_tokens": 34}
     assert total([one, one]) == {"prompt_tokens": 32, "completion_tokens": 4, "total_tokens": 36}
+
+
+def test_every_prompt_of_a_list_is_counted_once() -> None:
+    """What b10068 says of two prompts with two choices each, where the cache had a part of the first."""
+
+    def usage(prompt: int, cached: int) -> dict[str, Any]:
+        details = {"prompt_tokens_details": {"cached_tokens": cached}}
+        return {"prompt_tokens": prompt, "completion_tokens": 3, "total_tokens": prompt + 3, **details}
+
+    told = [usage(3, 2), usage(3, 2), usage(5, 0), usage(5, 0)]
+    assert total(told, 2) == {
+        "prompt_tokens": 8,
+        "completion_tokens": 12,
+        "total_tokens": 20,
+        "prompt_tokens_details": {"cached_tokens": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prompts"),
+    [
+        ("a", 1),
+        (["a", "b", "c"], 3),
+        ([1, 2, 3], 1),
+        (["a", 5], 1),
+        ([[1, 2], [3]], 2),
+        ([{"prompt_string": "a"}, "b"], 2),
+        ([], 1),
+        (None, 1),
+    ],
+    ids=str,
+)
+def test_prompts_are_counted_as_the_engine_counts_them(prompt: Any, prompts: int) -> None:
+    assert prompt_count(prompt) == prompts
 
 
 @pytest.mark.parametrize(
