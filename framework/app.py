@@ -25,6 +25,7 @@ from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.api.shapes import event_json
 from framework.application import make_application
+from framework.certificate_watch import CertificateWatch
 from framework.console import Console
 from framework.editing.editor import Editor, LoadText
 from framework.editing.history import History
@@ -47,7 +48,7 @@ from framework.reconcile.current import CurrentManifest
 from framework.reconcile.watch import Watcher
 from framework.runtime.earlier_life import settle
 from framework.runtime.fleet import Fleet
-from framework.runtime.old_logs import remove_old_logs
+from framework.runtime.old_logs import remove_old_logs_daily
 from framework.runtime.planner import FactPlanner
 from framework.runtime.process import KILL_WAIT_S
 from framework.runtime.shop import LOGS, Shop, logs_of
@@ -72,7 +73,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 # What commands need to find us is looked after this often.
 KEEP_S = 5.0
-OLD_LOGS_S = 24 * 3600.0
 ENDS: Mapping[str | None, str] = {
     "in order": "; the one before ended in order",
     "killed": "; the one before was killed, or the machine stopped",
@@ -230,6 +230,7 @@ class Manager:
             doctor=self._inquiry.doctor,
             files=files,
             known_devices=self._inquiry.known_devices,
+            certificate_ends_at=lambda: self._certificate.ends_at,
             meters=self._meters,
             allowances=self._proxy.allowances,
             engine_metrics=self._fleet.engine_metrics,
@@ -264,7 +265,8 @@ class Manager:
             "service manager": self._report().run(),
             "state directory": self._keep_state(),
             "allowances": self._allowances.run(),
-            "old logs": self._remove_old_logs(),
+            "old logs": remove_old_logs_daily(self._shop.state_dir / LOGS, self._logs_in_use),
+            "certificate": CertificateWatch(self._certificate, self._services.events).run(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
         for task in self._tasks.values():
@@ -350,16 +352,11 @@ class Manager:
             if said not in ("", before):
                 log.warning("%s", said)
 
-    async def _remove_old_logs(self) -> None:
-        """Of models that nobody declares any more, once a day."""
-        while True:
-            views = self._fleet.views()
-            kept = {logs_of(v.request.id, n) for v in views for n in range(v.request.live.replicas)}
-            kept |= {logs_of(v.request.id, i.replica) for v in views for i in v.instances}
-            logs = self._shop.state_dir / LOGS
-            for name in await asyncio.to_thread(remove_old_logs, logs, kept):
-                log.info("removed the logs of %s, which is not declared any more", name)
-            await asyncio.sleep(OLD_LOGS_S)
+    def _logs_in_use(self) -> set[str]:
+        """Folders of models that are declared, or still end."""
+        views = self._fleet.views()
+        kept = {logs_of(v.request.id, n) for v in views for n in range(v.request.live.replicas)}
+        return kept | {logs_of(v.request.id, i.replica) for v in views for i in v.instances}
 
     async def _end_models(self) -> None:
         """No more applies, then no more models, then no more readers."""

@@ -36,6 +36,7 @@ COMMANDS = (
     "load",
     "unload",
     "reload",
+    "replan",
     "events",
     "engines",
     "devices",

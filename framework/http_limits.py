@@ -24,6 +24,9 @@ class HttpLimits:
     """From the first byte of a head, or a fresh connection, to its last byte: a slow mobile line needs 5."""
     connections: int = 4096
     """Open at once; more are told 503 and closed. The heads of all of them fit into 256 MiB."""
+    handshakes: int = 512
+    """TLS handshakes at once; they count as connections. One takes milliseconds, over a slow line hundreds;
+    beyond this the oldest ends, so that those who stall keep nobody out."""
     pipelined: int = 16
     """Requests of one connection that wait behind the one being answered. Programs that use it send a few."""
     linger_s: float = 1.0

@@ -17,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from framework.http_connection import HttpConnection, connection_type
+from framework.http_handshakes import TlsListener
 from framework.http_limits import HttpLimits
 
 # Streams end by themselves when what they follow is closed; what is left then is cut, such as the stream of a
@@ -58,36 +59,33 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         self._context = ssl_context
-        self._handshake_timeout_s = limits.head_timeout_s
+        self._limits = limits
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Take requests from here on."""
         await super().startup(sockets if self._context is None else [])
-        if self._context is not None:
-            await self._listen_over_tls(self._context, sockets or [])
+        if (context := self._context) is not None:
+            for one in sockets or []:
+                self._listen_over_tls(one, context)
         self._on_started()
 
-    async def _listen_over_tls(self, context: ssl.SSLContext, sockets: list[socket.socket]) -> None:
-        """As uvicorn does, which has no time-out for handshakes: by default a client gets a minute."""
+    def _listen_over_tls(self, one: socket.socket, context: ssl.SSLContext) -> None:
+        one.listen(self.config.backlog)
+        listener = TlsListener(one, context, self._limits, self._connection, self._open_connections)
+        listener.start()
+        # uvicorn closes its servers and waits for them, and does nothing else with them.
+        self.servers.append(cast("asyncio.Server", listener))
 
-        def connection() -> asyncio.Protocol:
-            served: Any = self.config.http_protocol_class
-            return cast(
-                "asyncio.Protocol",
-                served(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
-            )
+    def _connection(self) -> asyncio.Protocol:
+        served: Any = self.config.http_protocol_class
+        return cast(
+            "asyncio.Protocol",
+            served(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
+        )
 
-        loop = asyncio.get_running_loop()
-        for one in sockets:
-            server = await loop.create_server(
-                connection,
-                sock=one,
-                ssl=context,
-                ssl_handshake_timeout=self._handshake_timeout_s,
-                backlog=self.config.backlog,
-            )
-            self.servers.append(server)
+    def _open_connections(self) -> int:
+        return len(self.server_state.connections)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

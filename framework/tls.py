@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
+from framework.certificate_dates import certificate_reason, ends_at
 from framework.manifest.document import parse_document
 from framework.manifest.findings import Findings, Place
 from framework.manifest.load import Loaded
+from framework.telemetry.events import utc_now
 from framework.values.manifest import Manifest, Tls
 from framework.values.problem import Problem
 
@@ -64,9 +67,12 @@ class Certificate:
         self.tls = tls
         self.context: ssl.SSLContext | None = None
         """The context to listen with; None for plain HTTP."""
-        self._tried: tuple[Tls, ssl.SSLContext] | None = None
+        self.ends_at: datetime | None = None
+        """When what is shown ends; None where there is nothing, or that cannot be read."""
+        self._tried: tuple[Tls, ssl.SSLContext, datetime | None] | None = None
         if tls is not None:
             self._shown = make_context(tls)
+            self.ends_at = _end(tls)
             self.context = make_context(tls)
             self.context.sni_callback = self._choose
 
@@ -76,30 +82,42 @@ class Certificate:
         return "http" if self.context is None else "https"
 
     def check(self, loaded: Loaded) -> Loaded:
-        """Refuse a manifest whose files cannot be shown, and warn of a key that everybody may read."""
+        """Refuse a manifest whose files cannot be shown; warn of a key that everybody may read, and of a
+        certificate that ends."""
         manifest = loaded.manifest
         tls = manifest.server.tls if manifest is not None else None
         if manifest is None or tls is None:
             return loaded
         try:
-            self._tried = (tls, make_context(tls))
+            self._tried = (tls, make_context(tls), end := _end(tls))
         except TlsFault as fault:
             problem = _problem(loaded, "tls_unusable", f"server.tls: {fault}")
             return replace(loaded, manifest=None, problems=(problem, *loaded.problems))
         if not _is_private(tls.key):
             text = f"server.tls.key: every user of this machine may read {tls.key}; run `chmod 600 {tls.key}`"
             problem = replace(_problem(loaded, "tls_key_readable", text), severity="warning")
-            return replace(loaded, problems=(*loaded.problems, problem))
+            loaded = replace(loaded, problems=(*loaded.problems, problem))
+        if (reason := certificate_reason(tls.certificate, end, utc_now())) is not None:
+            text = f"server.tls.certificate: {reason.message} {reason.remedy}"
+            problem = replace(_problem(loaded, reason.code, text), severity="warning")
+            loaded = replace(loaded, problems=(*loaded.problems, problem))
         return loaded
 
     def adopt(self, manifest: Manifest) -> None:
         """Show the certificate of a manifest that `check` has passed from now on."""
         tls, tried = manifest.server.tls, self._tried
         if self.context is not None and tried is not None and tried[0] == tls:
-            self.tls, self._shown = tried
+            self.tls, self._shown, self.ends_at = tried
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._shown
+
+
+def _end(tls: Tls) -> datetime | None:
+    try:
+        return ends_at(tls.certificate.read_text("ascii", "replace"))
+    except OSError:
+        return None
 
 
 def _is_private(key: Path) -> bool:

@@ -29,6 +29,16 @@ def server() -> Iterator[WireServer]:
         yield running
 
 
+@pytest.fixture
+def patient() -> Iterator[WireServer]:
+    """Waits longer for a handshake than a test lasts, and for few at once."""
+    context = make_context(Tls(DATA / "one.crt", DATA / "one.key", "1"))
+    with wire_server(
+        Echo(), HttpLimits(head_timeout_s=600.0, handshakes=4, connections=8), context
+    ) as running:
+        yield running
+
+
 def secure(server: WireServer, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLSocket:
     """A client that has shaken hands."""
     context = ssl.create_default_context(cafile=str(DATA / "one.crt"))
@@ -62,3 +72,26 @@ def test_a_head_over_tls_has_to_come_in_time_as_well(server: WireServer) -> None
     with secure(server) as client:
         client.sendall(GET)
         assert client.recv(65536) == b""
+
+
+def test_handshakes_that_stall_keep_nobody_out(patient: WireServer) -> None:
+    stalled = [patient.connect(BEGUN) for _ in range(6)]
+    assert [wire.status() for wire in stalled[:2]] == [0, 0]
+    with secure(patient) as client:
+        client.sendall(GET + b"\r\n")
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
+    assert stalled[2].status() == 0
+    for wire in stalled[3:]:
+        wire.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            wire.socket.recv(1)
+
+
+def test_connections_and_handshakes_have_one_limit(patient: WireServer) -> None:
+    served = [secure(patient) for _ in range(6)]
+    stalled = [patient.connect(BEGUN) for _ in range(2)]
+    with pytest.raises((ssl.SSLError, OSError)):
+        secure(patient)
+    for client in served:
+        client.close()
+    assert stalled[0].socket.fileno() >= 0

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from framework.api.answers import DevicesAnswer, DoctorCheck
 from framework.api.facts import list_all_devices, list_engines
+from framework.certificate_dates import certificate_reason, ends_at
 from framework.engines.probe import CapabilityCache
 from framework.hardware.driver import loaded_driver
 from framework.hardware.membership import servers_of
@@ -28,6 +29,7 @@ from framework.models.hub.sources import HubSources
 from framework.planning.speculation.drafter_source import takes_drafter
 from framework.runtime.adoption import still_running
 from framework.runtime.fetching import local_files
+from framework.telemetry.events import utc_now
 from framework.values.manifest import Manifest
 from framework.values.reason import Reason, Refused
 from framework.values.request import ModelRequest
@@ -66,6 +68,7 @@ async def examine(
         _check("disk", await asyncio.to_thread(_disk_fault, around.state_dir)),
         _check("manifest", _manifest_fault(loaded) or _manifest_warnings(loaded)),
         _check("listener", around.listener_fault),
+        *await asyncio.to_thread(_certificate, loaded),
     ]
     if loaded.manifest is not None:
         manifest = loaded.manifest
@@ -126,6 +129,18 @@ def _kept_engines(pids: Sequence[int]) -> list[DoctorCheck]:
         evidence={"pids": list(pids)},
     )
     return [_check("kept engines", reason)]
+
+
+def _certificate(loaded: Loaded) -> list[DoctorCheck]:
+    """Whether the certificate that the manifest names holds, and for how long."""
+    tls = loaded.manifest.server.tls if loaded.manifest is not None else None
+    if tls is None:
+        return []
+    try:
+        end = ends_at(tls.certificate.read_text("ascii", "replace"))
+    except OSError:
+        end = None
+    return [_check("certificate", certificate_reason(tls.certificate, end, utc_now()))]
 
 
 def _manifest_fault(loaded: Loaded) -> Reason | None:

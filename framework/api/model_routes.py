@@ -1,4 +1,4 @@
-"""`/models/NAME`: one model, its log, and the commands load, unload and reload (13 §8, 07 §3.11, §5.1)."""
+"""`/models/NAME`: one model, its log, and the commands to it (13 §8, 07 §3.11, §5.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from framework.values.event import Event
 from framework.values.instance import ModelView
 
 MODELS_PREFIX = "/api/v1/models/"
-COMMANDS = ("load", "unload", "reload")
+COMMANDS = ("load", "unload", "reload", "replan")
 DEFAULT_LINES = 200
 # A start prints a few thousand lines at most; the ring holds no more than this (06 §8.4).
 MAX_LINES = 20_000
@@ -37,6 +37,7 @@ MODEL_OPERATIONS = (
     ("/load", "POST", Description("Start it", "Accepted", 202, "NoFields"), ()),
     ("/unload", "POST", Description("Stop it", "Accepted", 202, "StopMode"), ()),
     ("/reload", "POST", Description("Replace its process", "Accepted", 202, "NoFields"), ()),
+    ("/replan", "POST", Description("Replace it where its plan differs", "Accepted", 202, "NoFields"), ()),
 )
 """What stands behind the name of a model: path, method, what is answered, query parameters."""
 
@@ -84,6 +85,8 @@ def _command(
     only_fields(body, ())
     if verb == "load":
         return lambda model_id: fleet.load(model_id, by=caller.name)
+    if verb == "replan":
+        return lambda model_id: fleet.replan(model_id, by=caller.name)
     return lambda model_id: fleet.reload(model_id, by=caller.name)
 
 

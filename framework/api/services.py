@@ -50,7 +50,7 @@ class ActiveRequests(Protocol):
 
 
 class FleetView(Protocol):
-    """The fleet as the API sees it: snapshots, logs and the three commands. Nothing here waits."""
+    """The fleet as the API sees it: snapshots, logs and the commands. Nothing here waits."""
 
     def views(self) -> tuple[ModelView, ...]:
         """All models in declared order."""
@@ -75,6 +75,9 @@ class FleetView(Protocol):
 
     def reload(self, model_id: str, *, by: str) -> Event:
         """Replace it unconditionally (07 §3.11)."""
+
+    def replan(self, model_id: str, *, by: str) -> Event:
+        """Plan it anew, and replace it where that changes something."""
 
 
 class AsksEngines(Protocol):
@@ -146,3 +149,5 @@ class Services:
     reasons: ReasonGuide = field(default_factory=ReasonGuide)
     """What every code of a reason means."""
     tries: SignInTries = field(default_factory=SignInTries)
+    certificate_ends_at: Callable[[], datetime | None] = lambda: None
+    """When the certificate of the listener ends; None without one."""

@@ -1,4 +1,4 @@
-"""Give a command to a model of the running server and report how it went. Used by load, unload, reload."""
+"""Give a command to a model of the running server and report how it went. Used by load, unload and so on."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MOST_EVENTS = 1000
 STILL_THE_OLD_ONE = "the old process serves until it is replaced"
 EARLIER = "ready, with the settings before the last edit"
 
-Command = Literal["load", "unload", "reload"]
+Command = Literal["load", "unload", "reload", "replan"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def wait_for(
             return outcome
         told = verdicts[0] if verdicts else None
         text = describe(model)
-        if command == "reload" and text == "ready":
+        if command in ("reload", "replan") and text == "ready":
             text = STILL_THE_OLD_ONE
         now = (text, told["code"] if told else "")
         # A line for each step: the numbers of a reason may change at every poll.
@@ -93,6 +93,9 @@ def judge(
     if command == "unload":
         gone = all(instance["pid"] is None for instance in model["instances"])
         return Outcome(ok=True, model=model, message="stopped") if gone and state == "stopped" else None
+    replanned = [event for event in events if event["kind"] == "replanned"]
+    if command == "replan" and replanned and not any(event["data"]["replaces"] for event in replanned):
+        return Outcome(ok=True, model=model, message=replanned[-1]["message"])
     if state == "ready" and not model["replacing"] and (command == "load" or _ready_again(events)):
         # An instance that serves has an error only when a replacement came to nothing.
         is_earlier = any(instance["last_error"] for instance in model["instances"])

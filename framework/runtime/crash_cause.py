@@ -16,6 +16,8 @@ from framework.values.reason import Reason
 from framework.values.request import RestartPolicy
 
 KILLED = -9
+# A process that an earlier manager started is no child of this one, and never tells how it ended.
+UNKNOWN = None
 WRAPPED_KILL = 128 + 9
 # An abort prints a backtrace of every thread behind the line that tells the cause.
 LINES = 400
@@ -58,21 +60,29 @@ def crash_cause(
 
     `host_kills` is how often the system has killed for lack of memory since the process started.
     """
-    if exit_code in (KILLED, WRAPPED_KILL) and host_kills > 0:
-        return _host_oom_killed(lines[-1] if lines else "")
+    if host_kills > 0 and exit_code in (KILLED, WRAPPED_KILL, UNKNOWN):
+        return _host_oom_killed(lines[-1] if lines else "", is_seen=exit_code is not UNKNOWN)
     if plan is not None and endpoints(plan) and connection_broke(lines[-LINES:]):
         return _rpc_lost(endpoints(plan))
     return None
 
 
-def _host_oom_killed(last: str) -> Reason:
+def _host_oom_killed(last: str, *, is_seen: bool) -> Reason:
+    """`is_seen`: its exit code says so as well. Else only the system's count of kills does, of whomever."""
     saving = " It was saving the state of a prompt, which takes memory besides." if SAVING in last else ""
+    killed = "The system killed the engine because host memory ran out."
+    if not is_seen:
+        killed = (
+            "The engine ended, and since it began to serve the system has killed a process because host"
+            " memory ran out: most likely this one. How it ended is not known, since an earlier `paddock up`"
+            " started it."
+        )
     return Reason(
         "host_oom_killed",
-        f"The system killed the engine because host memory ran out.{saving}",
+        f"{killed}{saving}",
         'Bound the prompt cache with engine_args = ["--cache-ram", "MIB"], or use a shorter context.',
         "error",
-        {"signal": 9},
+        {"signal": 9 if is_seen else None},
     )
 
 

@@ -7,12 +7,18 @@ Called by app once, before the first apply. Nothing that goes wrong here keeps t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
+import signal
 
 from framework.runtime.adoption import Found, LeftBehind, find_left_behind
+from framework.runtime.process_identity import is_same
+from framework.runtime.records import FOLDER, RECORD, remove
 from framework.runtime.shop import Shop
 from framework.runtime.sweep import Orphan, sweep
 from framework.values.manifest import Manifest
+from framework.values.naming import instance_file_name
 from framework.values.reason import Reason
 
 log = logging.getLogger(__name__)
@@ -30,11 +36,33 @@ async def settle(shop: Shop, manifest: Manifest) -> list[LeftBehind]:
     try:
         orphans = await asyncio.to_thread(sweep, shop.state_dir, shop.state_id, adopted)
         shop.left_alone = frozenset(orphan.instance for orphan in orphans if not orphan.gone)
+        is_kept = manifest.server.on_exit == "keep"
         for orphan in orphans:
-            _tell(shop, orphan, found.refused.get(orphan.instance))
+            refused = found.refused.get(orphan.instance)
+            _tell(shop, orphan, refused or (_damaged(orphan) if is_kept else None))
     except Exception as error:  # noqa: BLE001  told by _tell_fault
         _tell_fault(shop, error)
     return found.taken
+
+
+def give_up(shop: Shop, left: LeftBehind, error: Exception) -> None:
+    """End a process that was proven to be ours and could not be taken over all the same."""
+    record = left.record
+    with contextlib.suppress(OSError):
+        if is_same(record.pid, record.identity) == "same":
+            os.killpg(record.pid, signal.SIGKILL)
+    shop.ports.release(record.port)
+    file_name = instance_file_name(record.model, record.replica, record.generation)
+    remove(shop.state_dir / FOLDER / f"{file_name}{RECORD}")
+    held = left.committed.plan.placement.needs_bytes
+    orphan = Orphan(record.pid, record.exe, record.instance, "record", gone=True, held_bytes=held)
+    _tell(shop, orphan, f"that failed ({type(error).__name__}); the log has the details")
+
+
+def _damaged(orphan: Orphan) -> str | None:
+    if not orphan.damaged:
+        return None
+    return f"its record, instances/{orphan.damaged} in the state directory, is damaged and says nothing of it"
 
 
 def _tell_fault(shop: Shop, error: Exception) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from framework.hardware.membership import members
 from framework.runtime.adoption import LeftBehind, by_model
 from framework.runtime.drafter_watch import DrafterWatch
+from framework.runtime.earlier_life import give_up
 from framework.runtime.engine_metrics import EngineMetrics
 from framework.runtime.health_watch import HealthWatch
 from framework.runtime.identity import files_identity
@@ -21,6 +22,7 @@ from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Glance, Lease, LeaseRefused, RetryVerdict
 from framework.runtime.left_work import LeftWork
 from framework.runtime.logs import LogBuffer
+from framework.runtime.memory_watch import MemoryWatch
 from framework.runtime.on_exit import tell_differences
 from framework.runtime.pool_views import Seen, pool_view, waiting_view
 from framework.runtime.process import KILL_WAIT_S
@@ -69,6 +71,7 @@ class Fleet:
         self._health = HealthWatch(self._served, shop)
         self.stuck = StuckSlots()
         self._left_work = LeftWork()
+        self._memory = MemoryWatch(self._all_instances, shop)
         self._care = YieldCare(shop.events)
 
     # Reading
@@ -81,10 +84,11 @@ class Fleet:
     def pools(self) -> tuple[PoolView, ...]:
         """All pools with their devices as last listed, who holds their memory, and who waits for it."""
         residents, seen = self._shop.ledger.residents(), self._seen()
+        listed = self._memory.as_now(self._shop.listed())
         return tuple(
             pool_view(
                 limits,
-                members(self._shop.listed(), limits),
+                members(listed, limits),
                 residents,
                 self._waiting(name),
                 seen,
@@ -165,13 +169,30 @@ class Fleet:
         supervisor.reload(f"reload by {by}")
         return event
 
+    def replan(self, model_id: str, *, by: str) -> Event:
+        """Plan the model anew, and replace what another plan changes. Raises KeyError for an unknown id."""
+        supervisor = self._declared(model_id)
+        event = self._command("replan", model_id, by)
+        if not supervisor.replan(f"replan by {by}"):
+            text = "nothing is planned anew: it does not serve, or a change of it is on its way"
+            data = {"changes": [], "replaces": False}
+            self._shop.events.record("replanned", text, model=model_id, data=data)
+        return event
+
     def adopt(self, found: Iterable[LeftBehind]) -> None:
         """Go on with what an earlier manager left behind, as if it had been started here for what it was
-        started for. To be called before the first apply, which compares that with the manifest (07 §8.7)."""
+        started for. To be called before the first apply, which compares that with the manifest (07 §8.7).
+        What cannot be taken over costs no other its process, and is ended."""
         for model_id, of_model in by_model(found).items():
-            supervisor = self._supervisors[model_id] = Supervisor(of_model[0].request, self._shop)
+            supervisor = Supervisor(of_model[0].request, self._shop)
             for left in of_model:
-                self._left_work.begin(supervisor.adopt(left))
+                try:
+                    self._left_work.begin(supervisor.adopt(left))
+                except Exception as error:
+                    log.exception("taking over %s failed", left.record.instance)
+                    give_up(self._shop, left, error)
+                else:
+                    self._supervisors[model_id] = supervisor
 
     # Applies (reconcile.apply.Effects)
 
@@ -217,6 +238,7 @@ class Fleet:
             self._sampler.run(),
             self._drafters.run(),
             self._health.run(),
+            self._memory.run(),
             self._look_at_failed(),
             self._keep_speeds(),
         )
@@ -354,6 +376,7 @@ class Fleet:
         return Seen(
             frozenset(i.running.child.pid for i in instances if i.running is not None),
             {i.name: i.result.allocated_bytes for i in instances if i.result and i.result.allocated_bytes},
+            {name: held for i in instances if (held := self._memory.held_bytes.get(name := i.name))},
         )
 
     def _declared(self, model_id: str) -> Supervisor:

@@ -22,6 +22,7 @@ from framework.runtime.logs import LogBuffer
 from framework.runtime.records import Committed, Named
 from framework.runtime.speed_keys import drafting_of
 from framework.runtime.speed_meter import SpeedMeter
+from framework.runtime.state_events import StateEvents
 from framework.telemetry.events import EventLog, utc_now
 from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot, State
 from framework.values.naming import instance_file_name, instance_name
@@ -76,6 +77,8 @@ class Instance:
     """When the next start begins, while one waits."""
     silent: Reason | None = None
     """What is shown while it leaves health checks without an answer; others come first meanwhile."""
+    prompt_tokens_per_s: float | None = None
+    generation_tokens_per_s: float | None = None
     heard: int = 0
     """How often its process brought something to a request whose lease was given back."""
 
@@ -122,8 +125,6 @@ class Instance:
         self.idle_since_s = time.monotonic()
         self.slots: tuple[Slot, ...] = ()
         self.sampled_s: float | None = None
-        self.prompt_tokens_per_s: float | None = None
-        self.generation_tokens_per_s: float | None = None
         self._events = events
         self._on_idle = on_idle
         self._on_answer = on_answer
@@ -131,6 +132,7 @@ class Instance:
         self.meter = SpeedMeter()
         """What it drafts and how fast it answers; its log's lines are to be shown to it while it is ready."""
         self._ready_s: float | None = None
+        self.states = StateEvents(lambda message, data: self._say("state", message, data=data))
         self._idle = asyncio.Event()
         self._idle.set()
         self._resident = ResidentMark()
@@ -148,9 +150,8 @@ class Instance:
         if new in (State.STOPPED, State.FAILED, State.BACKOFF):
             self.slots, self.sampled_s = (), None
             self.prompt_tokens_per_s = self.generation_tokens_per_s = None
-        self._say(
-            "state", f"{old} -> {new}: {cause}", data={"from": str(old), "to": str(new), "cause": cause}
-        )
+        self.states.add(old, new, cause, {"epoch": self._epoch()})
+        self._events.touch()
 
     def _begin_measuring(self) -> None:
         """Not where a rung changed what would be compared: layers moved away are no fault of drafting."""

@@ -1,12 +1,14 @@
 """Logs of models that are declared no longer: kept for some weeks, then removed (06 §8.4).
 
-Called by app, in a thread. Removes files that engines wrote and folders that are empty then, nothing else,
+Called by app. Removes files that engines wrote and folders that are empty then, nothing else,
 and follows no link.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 import re
 import stat
@@ -14,6 +16,9 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
+log = logging.getLogger(__name__)
+
+DAY_S = 24 * 3600.0
 # Long enough to look at the logs of something that was tried last month.
 KEPT_S = 30 * 24 * 3600.0
 OURS = re.compile(r".+\.log(\.\d+(\.gz)?)?")
@@ -22,6 +27,14 @@ OURS = re.compile(r".+\.log(\.\d+(\.gz)?)?")
 def _now() -> float:
     """The wall clock in seconds, as times of files are."""
     return datetime.now(UTC).timestamp()
+
+
+async def remove_old_logs_daily(logs: Path, in_use: Callable[[], Collection[str]]) -> None:
+    """Once a day, until cancelled."""
+    while True:
+        for name in await asyncio.to_thread(remove_old_logs, logs, in_use()):
+            log.info("removed the logs of %s, which is not declared any more", name)
+        await asyncio.sleep(DAY_S)
 
 
 def remove_old_logs(

@@ -280,6 +280,7 @@ class PoolQueue:
         """Show what it waits for; told as an event once, unless its evictions have told it."""
         if standing.verdict is None and not standing.told_to_leave:
             request, replica = seeker.instance.request, seeker.instance.replica
+            seeker.instance.states.settle(is_told=True)
             self._events.record("waiting", reason.message, model=request.id, replica=replica, reason=reason)
         known, was_refused = standing.verdict, standing.is_refused
         standing.verdict, standing.is_refused = reason, is_refused

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from framework.planning.memory.budget import usable_bytes
 from framework.planning.pools.eviction import next_to_leave
@@ -26,6 +26,8 @@ class Seen:
     """Of engines, or of the wrappers that started them. Each leads a group of processes of its own."""
     allocated_bytes: Mapping[str, Mapping[str, int]]
     """By instance and device, as the engines said."""
+    held_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By instance and device, as the system said at the last look; comes first."""
 
 
 def pool_view(
@@ -98,13 +100,23 @@ def _usable_bytes(device: Device, limits: PoolLimits) -> int:
 
 
 def _measured_bytes(device: Device, residents: Sequence[Resident], seen: Seen) -> int | None:
-    """The driver's word where it has one, else the engines'; None where one of them did not say."""
+    """The driver's word, or the system's, where it has one, else the engines'; None where one did not say."""
     if device.used_by_pid:
         return sum(used for pid, used in device.used_by_pid.items() if _is_ours(pid, seen))
-    holders = [r.instance for r in residents if r.holding != "promised" and r.bytes.get(device.name)]
-    if any(name not in seen.allocated_bytes for name in holders):
-        return None
-    return sum(seen.allocated_bytes[name].get(device.name, 0) for name in holders)
+    holders = [r for r in residents if r.bytes.get(device.name)]
+    sizes = [_held_bytes(r, device, seen) for r in holders]
+    return sum(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def _held_bytes(holder: Resident, device: Device, seen: Seen) -> int | None:
+    found = seen.held_bytes.get(holder.instance, {}).get(device.name)
+    if found is not None:
+        return found
+    if holder.holding == "promised":
+        # It has said nothing yet, and has taken next to nothing.
+        return 0
+    allocated = seen.allocated_bytes.get(holder.instance)
+    return None if allocated is None else allocated.get(device.name, 0)
 
 
 def _foreign_bytes(device: Device, measured: int | None, seen: Seen) -> int | None:

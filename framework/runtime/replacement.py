@@ -18,6 +18,7 @@ from framework.runtime.ending import Ending, Stop
 from framework.runtime.instance import Instance
 from framework.runtime.outgoing import Outgoing
 from framework.runtime.past import roll_back_to
+from framework.runtime.plan_changes import plan_changes
 from framework.runtime.shielded import finish
 from framework.runtime.shop import Shop
 from framework.runtime.slot_saving import Patience, is_continued
@@ -73,11 +74,15 @@ class Replacement:
         self._shop = shop
         self._changed = changed
 
-    async def run(self, old: Instance, cause: str) -> None:
-        """Plan the request of now; start it beside the old one and switch, or after it. REQUIRES: `old`
-        serves."""
+    async def run(self, old: Instance, cause: str, *, only_if_changed: bool = False) -> None:
+        """Plan the request of now; start it beside the old one and switch, or after it. `only_if_changed`:
+        where the plan is another one. REQUIRES: `old` serves."""
         began_s = time.monotonic()
         new = await self._plan(old, cause)
+        if new is not None and only_if_changed and not self._is_changed(old, new):
+            return
+        if new is not None and not await self._is_alone(old, new):
+            return
         if new is not None and await self._fits_beside(new):
             try:
                 await self._surge(old, new, cause, began_s)
@@ -100,6 +105,17 @@ class Replacement:
         self._refused(old, failure)
         return None
 
+    def _is_changed(self, old: Instance, new: Instance) -> bool:
+        """Whether the new plan is another one; told, and where it is not nothing is left of the new one."""
+        changes = plan_changes(old.plan, new.plan) if old.plan is not None and new.plan is not None else []
+        self._voice.replanned(old.name, changes)
+        if not changes:
+            self._stage.incoming = None
+            self._shop.ledger.release(new, had_process=False)
+            ended_early(new, "planned anew, and the plan is the same")
+            self._changed()
+        return bool(changes)
+
     def _refused(self, old: Instance, failure: Failure) -> bool:
         """07 §4.2: a refusal costs the serving instance nothing."""
         self._stage.incoming = None
@@ -110,6 +126,19 @@ class Replacement:
     async def _fits_beside(self, new: Instance) -> bool:
         with self._given_up(new):
             return await self._starting.fits_beside(new)
+
+    async def _is_alone(self, old: Instance, new: Instance) -> bool:
+        """07 §1.1: beside `old` nobody else of the replica lives when the new one starts. What still answers
+        is waited for, never cut; whether the new one can start then, as far as plans go."""
+        if not self._stage.outgoing.instances:
+            return True
+        self._voice.waits_for(self._stage.outgoing.instances)
+        # Nothing is kept from others meanwhile.
+        self._shop.ledger.release(new, had_process=False)
+        with self._given_up(new):
+            while self._stage.outgoing.instances:
+                await self._stage.outgoing.settled()
+        return await self._is_planned_again(old, new)
 
     async def _surge(self, old: Instance, new: Instance, cause: str, began_s: float) -> None:
         """Start it beside the old one, which serves on where that fails (07 §4.3, §4.6). Raises

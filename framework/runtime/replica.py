@@ -23,7 +23,6 @@ from framework.runtime.launch import Running, Site
 from framework.runtime.operations import Aim, Operations, Work
 from framework.runtime.outgoing import Outgoing
 from framework.runtime.pause import Pause
-from framework.runtime.refusals import OF_MEMORY
 from framework.runtime.replacement import Replacement
 from framework.runtime.restarts import CrashHistory
 from framework.runtime.seeker import Seeker, Unwanted
@@ -96,8 +95,9 @@ class Replica:
 
     def adopt(self, left: LeftBehind) -> Instance:
         """Serve with a process of an earlier manager (07 §8.7). REQUIRES: there was no instance yet."""
-        instance = self.current = self._generations.known(left)
+        instance = self._generations.known(left)
         running = take_over(left, instance, self._site(instance), self._seeker(instance), self._shop.ledger)
+        self.current = instance
         self._serve(instance, running)
         self._voice.adopted(instance.name, left)
         return instance
@@ -122,6 +122,10 @@ class Replica:
         `unconditional`."""
         self._begin("up", lambda: self._replace(cause, unconditional=unconditional))
 
+    def replan(self, cause: str) -> None:
+        """Plan what serves anew, and replace it only where that changes something."""
+        self._begin("up", lambda: self._replace(cause, only_if_changed=True))
+
     def reconsider(self) -> None:
         """The request is what serves again: call off a replacement, forget what was wrong with it."""
         instance, coming = self.current, self.incoming
@@ -132,17 +136,10 @@ class Replica:
         elif instance.serving and coming is None:
             instance.last_error = None
 
-    def forget_no_room(self) -> None:
-        """Nothing is wrong with a model that only found no room."""
-        if self.current is not None and self.found_no_room:
-            self.current.last_error = None
-            self.current.move(State.STOPPED, "memory came free; the next request tries again")
-            self._changed()
-
     def forget(self) -> None:
         """Forget crashes and failures: the user asked for a fresh start (07 §3.11)."""
         self._history.clear()
-        self.failure.files = None
+        self.failure.forget()
 
     def hurry(self, *, by_command: bool = False) -> bool:
         """End a delay early for a command, or a request where it may (07 §9.6); none may drive downloads."""
@@ -178,12 +175,6 @@ class Replica:
     def was_evicted(self) -> bool:
         """Whether it is down because it made room for another model."""
         return self._is_evicted and not self.busy
-
-    @property
-    def found_no_room(self) -> bool:
-        """Whether it failed for want of memory."""
-        error = self.current.last_error if self.current and self.current.state is State.FAILED else None
-        return error is not None and error.code in OF_MEMORY and not self.busy
 
     @property
     def busy(self) -> bool:
@@ -231,6 +222,7 @@ class Replica:
                 return
             await self._stop(Stop("drain", "instance_replaced", cause))
         instance = self.current = self.make(self._request(), restarts=restarts)
+        instance.states.wait = self.failure.told is not None
         self._changed()
         # What crashed may have served with the settings before an edit that failed to start.
         may_go_back = restarts > 0 and self._replacement.can_roll_back
@@ -275,7 +267,7 @@ class Replica:
     def _serve(self, instance: Instance, running: Running) -> None:
         instance.running = running
         instance.idle_since_s = time.monotonic()
-        self.failure.reached = None
+        self.failure.succeeded()
         self._replacement.last_good = instance.request
         self._history.started()
         self._shop.ledger.became_ready(instance)
@@ -285,12 +277,14 @@ class Replica:
         running.child.exited.add_done_callback(lambda code: self._exited(instance, code.result()))
         self._changed()
 
-    async def _replace(self, cause: str, *, unconditional: bool = False) -> None:
+    async def _replace(
+        self, cause: str, *, unconditional: bool = False, only_if_changed: bool = False
+    ) -> None:
         old = self.current
         if old is None or not self._call_off(old):
             await self._start(cause)
-        elif unconditional or not same_launch(old.request, self._request()):
-            await self._replacement.run(old, cause)
+        elif unconditional or only_if_changed or not same_launch(old.request, self._request()):
+            await self._replacement.run(old, cause, only_if_changed=only_if_changed)
         else:
             old.last_error = None
 
@@ -358,21 +352,29 @@ class Replica:
 
         `last_try`: something else is done about it, such as going back to the settings before.
         """
-        self.failure.note(instance)
+        is_known = self.failure.is_known(instance, failure.reason)
+        self.failure.note(instance, failure.reason, self._request(), self._shop.ledger)
         retry, fetching = failure.retryable and not last_try, instance.state is State.FETCHING
-        policy, again = instance.request.live.restart, self._history.failed_starts > 0
+        policy = instance.request.live.restart
         delay_s = self._history.start_failed(policy, fetching=fetching) if retry else None
         instance.last_error = failure.reason
         if delay_s is None:
             instance.move(State.FAILED, failure.reason.message)
+            instance.states.settle(is_told=not is_known)
         else:
             instance.move(State.BACKOFF, f"{failure.reason.code}, next try in {delay_s:.0f} s")
-        self._voice.failed(failure, instance.result, refused=self.failure.was_refused, again=again)
+        if not is_known:
+            self._voice.failed(failure, instance.result, refused=self.failure.was_refused)
         if delay_s is not None:
             self._operations.afterwards(lambda: self._begin("up", lambda: self._respawn(instance, delay_s)))
         self._changed()
 
     # Small parts
+
+    @property
+    def fails_again(self) -> bool:
+        """Whether it failed, and another start for a request would fail the same way."""
+        return self.failure.repeats(self.current, self._request(), self._shop.ledger)
 
     def make(self, request: ModelRequest, *, restarts: int = 0) -> Instance:
         """The next instance, for this request."""

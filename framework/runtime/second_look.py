@@ -6,6 +6,7 @@ Called by runtime.fleet, for every model, when memory came free and when files m
 from __future__ import annotations
 
 from framework.runtime.identity import FilesIdentity
+from framework.runtime.refusals import OF_MEMORY
 from framework.runtime.replica import Replica
 from framework.runtime.supervisor import Supervisor
 from framework.values.instance import State
@@ -20,9 +21,23 @@ def memory_came_free(model: Supervisor, *, failed: bool) -> None:
         return
     for replica in model.replicas:
         if model.request.live.load != "at-start":
-            replica.forget_no_room()
-        elif replica.was_evicted or (failed and replica.found_no_room):
+            _forget_no_room(replica)
+        elif replica.was_evicted or (failed and _found_no_room(replica)):
             replica.start("memory may be free", may_evict=False)
+
+
+def _found_no_room(replica: Replica) -> bool:
+    instance = replica.current
+    error = instance.last_error if instance is not None and instance.state is State.FAILED else None
+    return error is not None and error.code in OF_MEMORY and not replica.busy
+
+
+def _forget_no_room(replica: Replica) -> None:
+    """Nothing is wrong with a model that only found no room."""
+    if (instance := replica.current) is not None and _found_no_room(replica):
+        instance.last_error = None
+        replica.failure.forget()
+        instance.move(State.STOPPED, "memory came free; the next request tries again")
 
 
 def failed_replicas(model: Supervisor) -> list[Replica]:

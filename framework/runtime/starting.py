@@ -79,6 +79,7 @@ class Starting:
 
         def show(progress: LoadProgress) -> None:
             if instance.fetched is None:
+                instance.states.settle(is_told=True)
                 self._voice.fetching(wanted, progress)
             instance.fetched = progress
             self._shop.events.touch()
@@ -196,6 +197,7 @@ class Starting:
         seeker.gone, seeker.ceilings = gone, most
         instance.plan = plan = await self._shop.admission.admit(seeker)
         instance.withheld = instance.withheld.for_engine(plan.engine.file)
+        instance.states.settle(is_told=True)
         self._voice.planned(plan)
 
     async def _careful(self, instance: Instance, step: Coroutine[Any, Any, None]) -> Failure | None:

@@ -7,6 +7,7 @@ take effect at once and their work goes on in the replicas. Called by runtime.fl
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from framework.runtime import refusals
 from framework.runtime.adoption import LeftBehind
@@ -14,7 +15,6 @@ from framework.runtime.demotion import Demotion
 from framework.runtime.ending import Stop
 from framework.runtime.eta import eta_s
 from framework.runtime.generations import Generations
-from framework.runtime.identity import files_identity
 from framework.runtime.instance import Instance
 from framework.runtime.lease import FailureKind, Lease, RetryVerdict, RevokeCode
 from framework.runtime.past import as_asked
@@ -67,7 +67,7 @@ class Supervisor:
         if changed:
             self.stopped_by_command = False
             for replica in self.replicas:
-                replica.failure.files = None
+                replica.failure.forget()
         for replica in self.replicas:
             for instance in replica.instances:
                 instance.update_live(request.live)
@@ -79,7 +79,7 @@ class Supervisor:
         """Start every replica that is not up; `for_requests`, as long as any of them waits."""
         self.stopped_by_command = False
         for replica in self.replicas:
-            if not (for_requests and self._fails_again(replica)):
+            if not (for_requests and replica.fails_again):
                 replica.start(cause, for_requests=for_requests)
 
     def load(self, cause: str) -> None:
@@ -92,7 +92,7 @@ class Supervisor:
     def replace(self, request: ModelRequest, cause: str) -> None:
         """Change to a request that needs new processes."""
         self._take(request)
-        self._roll(cause)
+        self._roll(lambda replica: replica.replace(cause))
 
     def adopt(self, left: LeftBehind) -> Instance:
         """Serve with a process of an earlier manager; to be called before anything else."""
@@ -121,10 +121,18 @@ class Supervisor:
         self.demotion.forget()
         for replica in self.replicas:
             replica.forget()
-        if all(r.is_down for r in self.replicas) or not self._roll(cause, unconditional=True):
+        is_down = all(replica.is_down for replica in self.replicas)
+        if is_down or not self._roll(lambda replica: replica.replace(cause, unconditional=True)):
             self.start(cause)
 
-    def _roll(self, cause: str, *, unconditional: bool = False) -> bool:
+    def replan(self, cause: str) -> bool:
+        """Replace what serves where another plan differs (07 §3.11). Whatever starts is planned now anyway;
+        whether anything is planned anew."""
+        if any(replica.busy for replica in self.replicas) or not self._serving():
+            return False
+        return self._roll(lambda replica: replica.replan(cause))
+
+    def _roll(self, begin: Callable[[Replica], None]) -> bool:
         """Replace what is up or coming, replicas one after the other (07 §1.1); whether there was any."""
         if self._rolling is not None:
             self._rolling.cancel()
@@ -133,19 +141,19 @@ class Supervisor:
         up = [r for r in wanted if r.current is not None and r.current.state is not State.STOPPED]
         if not up:
             return False
-        up[0].replace(cause, unconditional=unconditional)
+        begin(up[0])
         if len(up) > 1:
-            self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], cause, unconditional))
+            self._rolling = asyncio.create_task(self._roll_rest(up[0], up[1:], begin))
         return True
 
-    async def _roll_rest(self, first: Replica, rest: list[Replica], cause: str, unconditional: bool) -> None:
+    async def _roll_rest(self, first: Replica, rest: list[Replica], begin: Callable[[Replica], None]) -> None:
         """The others follow only as long as the ones before them came up: a bad change costs one replica."""
         before = first
         for replica in rest:
             await before.settled()
             if self.removed or replica not in self.replicas or not before.serves_wanted:
                 return
-            replica.replace(cause, unconditional=unconditional)
+            begin(replica)
             before = replica
 
     # Leases
@@ -226,10 +234,10 @@ class Supervisor:
         # (4)
         if self.stopped_by_command:
             raise refusals.not_loaded(model, by_command=True)
-        # (5) A start that was refused without a process costs nothing to try again, for a new request.
+        # (5) A start that was refused without a process may be tried again, now and then, for a new request.
         failed = [r for r in self.replicas if r.current and r.current.state is State.FAILED]
         final = queued or live.load == "manual"
-        if len(failed) >= live.replicas and (final or all(self._fails_again(r) for r in failed)):
+        if len(failed) >= live.replicas and (final or all(r.fails_again for r in failed)):
             raise refusals.load_failed(model, self._last_error())
         if live.load == "manual":
             raise refusals.not_loaded(model, by_command=False)
@@ -282,13 +290,6 @@ class Supervisor:
         if now_s - max(instance.idle_since_s for instance in serving) >= live.idle_after_s:
             for replica in self.replicas:
                 replica.stop(Stop("drain", "model_unloaded", f"idle for {live.idle_after_s:g} s"))
-
-    def _fails_again(self, replica: Replica) -> bool:
-        """07 §4.7: the same request, files and binary fail the same way; what was refused is cheap to try."""
-        instance = replica.current
-        if instance is None or instance.state is not State.FAILED or replica.failure.was_refused:
-            return False
-        return files_identity(self.request, instance.plan) == replica.failure.files
 
     def drafting_instances(self) -> list[Instance]:
         """Serving instances that guess tokens ahead."""

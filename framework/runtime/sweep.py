@@ -29,6 +29,7 @@ from framework.runtime.process_identity import (
     program_of,
 )
 from framework.runtime.records import Record, read_records, remove, remove_outputs
+from framework.values.naming import instance_in_file
 
 # SIGKILL takes effect at once, unless a driver call holds the process; the start does not wait for that.
 GONE_WAIT_S = 5.0
@@ -63,6 +64,8 @@ class Orphan:
     is_left: bool = False
     held_bytes: Mapping[str, int] = field(default_factory=dict)
     """What it held of each device, where its record says so."""
+    damaged: str = ""
+    """Name of its record, where there is one that cannot be read; else empty."""
 
 
 def sweep(state_dir: Path, state_id: str, adopted: Collection[str] = ()) -> list[Orphan]:
@@ -70,10 +73,13 @@ def sweep(state_dir: Path, state_id: str, adopted: Collection[str] = ()) -> list
     ending: dict[psutil.Process, Orphan] = {}
     noted: dict[str, Path] = {}
     left: dict[int, Orphan] = {}
+    damaged: dict[str, str] = {}
     for path, record in read_records(state_dir).items():
         if record is not None and record.instance in adopted:
             continue
         verdict = judge(_see(record, state_id)) if record is not None else "forget"
+        if record is None:
+            damaged[path.stem] = path.name
         if record is None or verdict == "forget":
             remove(path)
         elif verdict == "leave":
@@ -90,7 +96,8 @@ def sweep(state_dir: Path, state_id: str, adopted: Collection[str] = ()) -> list
             continue
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
-                ending[process] = Orphan(process.pid, program_of(process.pid), instance, "mark")
+                program, record_name = program_of(process.pid), damaged.get(instance_in_file(instance), "")
+                ending[process] = Orphan(process.pid, program, instance, "mark", damaged=record_name)
     ended = _end(ending)
     # What would not go keeps its record, and its name.
     alive = {orphan.instance for orphan in ended if not orphan.gone}

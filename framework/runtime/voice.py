@@ -15,6 +15,7 @@ from framework.runtime.attempts import OUTCOMES, RUNGS
 from framework.runtime.failures import describe_exit
 from framework.runtime.generations import Generations
 from framework.runtime.instance import Instance
+from framework.runtime.plan_changes import sentence
 from framework.telemetry.events import EventLog
 from framework.values.instance import ExitInfo, LoadProgress
 from framework.values.plan import Attempt, LaunchPlan, LaunchResult
@@ -36,7 +37,6 @@ class Voice:
         self._model = model
         self._replica = replica
         self._instances = instances
-        self._last_failure: Reason | None = None
 
     def say(
         self, kind: str, message: str, *, reason: Reason | None = None, data: Mapping[str, Any] | None = None
@@ -135,6 +135,25 @@ class Voice:
         data = {"strategy": strategy, "from": old, "to": new, "seconds": round(seconds, 3)}
         self.say("replaced", f"{old} by {new} in {seconds:.1f} s", data=data)
 
+    def replanned(self, instance: str, changes: Sequence[Mapping[str, Any]]) -> None:
+        """What serves was planned anew; without changes it serves on."""
+        text = f"replaced, as another plan has {sentence(changes)}" if changes else "the plan is the same"
+        data = {"instance": instance, "changes": list(changes), "replaces": bool(changes)}
+        self.say("replanned", text, data=data)
+
+    def waits_for(self, leaving: Sequence[Instance]) -> None:
+        """A replacement waits until those that were replaced before have answered."""
+        answers = sum(len(instance.leases) for instance in leaving)
+        names = " and ".join(instance.name for instance in leaving)
+        reason = Reason(
+            "waiting_for_answers",
+            f"{names} was replaced already and still gives {counted(answers, 'answer')}; the next replacement"
+            " starts after that, and the one before it serves meanwhile.",
+            "Nothing: timeout.drain of the model bounds the wait. `paddock unload MODEL --mode now` ends it.",
+            evidence={"leaving": [instance.name for instance in leaving], "answers": answers},
+        )
+        self.say("waiting", reason.message, reason=reason)
+
     def rolled_back(self, reason: Reason | None) -> None:
         """The replacement failed and the earlier settings serve again."""
         text = reason.message if reason else "the new settings failed to start"
@@ -150,16 +169,8 @@ class Voice:
         """The replacement came to nothing; the serving instance was not touched."""
         self.say("replacement_failed", reason.message, reason=reason)
 
-    def failed(
-        self, failure: Failure, result: LaunchResult | None, *, refused: bool, again: bool = False
-    ) -> None:
-        """A start failed, with (`start_failed`) or without (`refused`) a process; `result` has its attempts.
-
-        A refusal that is the same `again` is not told twice: that it was tried is told by the state.
-        """
-        known, self._last_failure = self._last_failure, failure.reason
-        if refused and again and known == failure.reason:
-            return
+    def failed(self, failure: Failure, result: LaunchResult | None, *, refused: bool) -> None:
+        """A start failed, with (`start_failed`) or without (`refused`) a process; `result` has attempts."""
         data: dict[str, Any] = {"class": failure.reason.code, "detail": failure.detail}
         if not refused:
             last = result.attempts[-1] if result is not None and result.attempts else None

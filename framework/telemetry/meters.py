@@ -34,7 +34,7 @@ class Meters:
         who = ("model", "key")
         self._requests = Counter("paddock_requests_total", "Requests that ended.", *who, "route", "status")
         self._errors = Counter(
-            "paddock_request_errors_total", "Requests that ended with an error.", "model", "code"
+            "paddock_request_errors_total", "Requests that ended with an error.", *who, "code"
         )
         self._limited = Counter(
             "paddock_limited_total", "Requests over a limit of their key.", "key", "reason"
@@ -63,11 +63,18 @@ class Meters:
             "model",
             "reason",
         )
+        self._exits = Counter(
+            "paddock_exits_total",
+            "Engines that ended by themselves while they served; `hard` is 1 where the process broke.",
+            "model",
+            "reason",
+            "hard",
+        )
         self._all = (
             *(self._requests, self._errors, self._limited, self._retries),
             *(self._prompt, self._cached, self._generated),
             *(self._queue, self._first, self._total),
-            *(self._loads, self._load_s, self._fallbacks, self._events),
+            *(self._loads, self._load_s, self._fallbacks, self._exits, self._events),
         )
 
     def request_ended(self, record: RequestRecord) -> None:
@@ -76,7 +83,7 @@ class Meters:
         route = record.route if record.route in self._routes else OTHER
         self._requests.add(model, key, route, str(record.status))
         if record.error is not None:
-            self._errors.add(model, record.error)
+            self._errors.add(model, key, record.error)
             if record.error in LIMITS:
                 self._limited.add(key, record.error)
         if not model:
@@ -103,6 +110,8 @@ class Meters:
             self._loads.add(model, LOADS[event.kind])
         if event.kind in FALLBACKS and event.reason is not None:
             self._fallbacks.add(model, event.reason.code)
+        if event.kind == "exited" and event.reason is not None:
+            self._exits.add(model, event.reason.code, str(int(event.data.get("hard") is True)))
         seconds = event.data.get("seconds")
         if event.kind == "ready" and isinstance(seconds, int | float):
             self._load_s.observe(model, float(seconds))

@@ -24,6 +24,13 @@ def instance_name(model: str, replica: int, generation: int) -> str:
     return f"{model}.{replica}@{generation}"
 
 
+def instance_in_file(name: str) -> str:
+    """The `instance_file_name` of an instance, given the name that is shown; nonsense for nonsense."""
+    replica, _, generation = name.rpartition("@")
+    model, _, number = replica.rpartition(".")
+    return f"{file_name(model)}.{number}@{generation}"
+
+
 def instance_file_name(model: str, replica: int, generation: int) -> str:
     """The same, safe as one component of a path."""
     return f"{file_name(model)}.{replica}@{generation}"

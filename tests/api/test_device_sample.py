@@ -85,3 +85,23 @@ async def test_a_failure_to_list_is_a_reason_and_no_error(caplog: pytest.LogCapt
     assert [reason.code for reason in answer.reasons] == ["devices_unknown"]
     assert answer.sampled_at == samples.NOON
     assert "no such driver" in caplog.text
+
+
+async def test_what_is_free_of_host_memory_is_looked_up_anew() -> None:
+    free, at = [samples.CPU.free_bytes], [0.0]
+    sample = DeviceSample(
+        current(),
+        both,
+        host=lambda: replace(samples.CPU, free_bytes=free[0]),
+        clock=lambda: at[0],
+    )
+    await sample.take()
+
+    def known() -> dict[str, int]:
+        return {device.name: device.free_bytes for device in sample.known().devices}
+
+    before = known()
+    free[0] -= 1000
+    assert known() == before
+    at[0] += 1
+    assert known() == {**before, "CPU": before["CPU"] - 1000}

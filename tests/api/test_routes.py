@@ -119,6 +119,7 @@ async def test_hostile_name_is_not_repeated_as_it_is() -> None:
     [
         pytest.param("/models/chat/load", None, ("load", "chat", "token"), id="load"),
         pytest.param("/models/chat/reload", {}, ("reload", "chat", "token"), id="reload"),
+        pytest.param("/models/chat/replan", {}, ("replan", "chat", "token"), id="replan"),
         pytest.param("/models/chat/unload", None, ("unload", "chat", "drain", "token"), id="unload"),
         pytest.param(
             "/models/chat/unload", {"mode": "kill"}, ("unload", "chat", "kill", "token"), id="unload-kill"

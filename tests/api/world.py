@@ -91,6 +91,9 @@ class RecordingFleet:
     def reload(self, model_id: str, *, by: str) -> Event:
         return self._command("reload", model_id, by)
 
+    def replan(self, model_id: str, *, by: str) -> Event:
+        return self._command("replan", model_id, by)
+
     def _command(self, command: str, model_id: str, *rest: str) -> Event:
         _ = self.models[model_id]
         self.commands.append((command, model_id, *rest))

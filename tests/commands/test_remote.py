@@ -26,6 +26,7 @@ READERS = (
     ("load", "chat"),
     ("unload", "chat"),
     ("reload", "chat"),
+    ("replan", "chat"),
 )
 
 
@@ -50,7 +51,7 @@ def test_server_is_found_while_the_manifest_is_broken(
 ) -> None:
     (place / "serve.toml").write_text("[[[")
     become(server, "chat", State.STOPPED if arguments[0] == "unload" else State.READY)
-    if arguments[0] == "reload":
+    if arguments[0] in ("reload", "replan"):
         arguments = (*arguments, "--no-wait")
     assert paddock(*arguments).code == 0
 

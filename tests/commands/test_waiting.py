@@ -43,6 +43,19 @@ def test_state_and_events_decide_whether_it_is_done(
     assert (outcome is not None and outcome.ok) is done
 
 
+def test_replan_is_done_when_the_plan_is_the_same_or_another_one_serves() -> None:
+    same = {**event("replanned", "the plan is the same"), "data": {"replaces": False}}
+    outcome = judge("replan", model(State.READY), [same], waited_s=0)
+    assert outcome is not None
+    assert (outcome.ok, outcome.message) == (True, "the plan is the same")
+    other = {**event("replanned"), "data": {"replaces": True}}
+    assert judge("replan", model(State.READY), [other], waited_s=0) is None
+    outcome = judge("replan", model(State.READY), [other, event("replaced")], waited_s=0)
+    assert outcome is not None
+    assert outcome.ok
+    assert judge("replan", model(State.READY), [], waited_s=0) is None
+
+
 def test_a_model_whose_new_settings_failed_is_not_called_ready_alone() -> None:
     failed = Reason("load_failed", "The new ones failed.", "Do this.", "warning")
     outcome = judge("load", model(State.READY, last_error=failed), [], waited_s=0)

@@ -96,6 +96,9 @@ class FakeFleet:
     def reload(self, model_id: str, *, by: str) -> Event:
         return self._record("reload", model_id, "", by)
 
+    def replan(self, model_id: str, *, by: str) -> Event:
+        return self._record("replan", model_id, "", by)
+
     def put(self, *views: ModelView) -> None:
         """Show these models from now on, in addition to the others."""
         self.models.update({view.request.id: view for view in views})

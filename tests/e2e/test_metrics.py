@@ -65,7 +65,7 @@ def test_one_scrape_has_everything_that_the_dashboard_asks_for(
     assert {labels["model"]: value for labels, value in found["paddock_model_up"]} == {"smol": 1, "cold": 0}
     assert ({"model": "smol", "outcome": "ready"}, 1.0) in found["paddock_loads_total"]
     assert found["paddock_first_token_seconds_count"] == [({"model": "smol"}, 2.0)]
-    assert ({"model": "", "code": "model_not_found"}, 1.0) in found["paddock_request_errors_total"]
+    assert ({"model": "", "key": "", "code": "model_not_found"}, 1.0) in found["paddock_request_errors_total"]
     assert any(labels["model"] == "smol" for labels, value in found["paddock_model_allocated_bytes"] if value)
     assert any(labels["model"] == "smol" for labels, value in found["paddock_model_planned_bytes"] if value)
     assert found["paddock_speculation_requests_total"][0][1] == 2.0

@@ -90,6 +90,9 @@ def test_garbage_is_no_record(kept: RunningPaddock, garbage: bytes) -> None:
     kept.restart()
     assert not is_alive(pid)
     assert kept.wait_state("a", "ready")["instances"][0]["generation"] == 1
+    (orphan,) = kept.events(kind="orphan")
+    assert orphan["reason"]["code"] == "not_taken_over"
+    assert "its record, instances/a.0@1.json in the state directory, is damaged" in orphan["message"]
 
 
 def test_a_link_in_place_of_a_record_is_removed_and_not_followed(kept: RunningPaddock) -> None:

@@ -43,11 +43,19 @@ def test_such_a_process_is_restarted_once() -> None:
 
 @pytest.mark.parametrize(
     ("exit_code", "kills"),
-    [(-9, 0), (-11, 1), (1, 3), (None, 1)],
+    [(-9, 0), (-11, 1), (1, 3), (None, 0)],
     ids=["killed by hand", "fault", "exit", "?"],
 )
 def test_other_ends_are_not_blamed_on_host_memory(exit_code: int | None, kills: int) -> None:
     assert crash_cause(exit_code, (SAVING,), None, host_kills=kills) is None
+
+
+def test_of_a_process_of_an_earlier_life_is_said_what_can_be_known() -> None:
+    cause = crash_cause(None, (SAVING,), None, host_kills=1)
+    assert cause is not None
+    assert (cause.code, cause.evidence) == ("host_oom_killed", {"signal": None})
+    assert "most likely this one" in cause.message
+    assert "How it ended is not known" in cause.message
 
 
 def test_an_engine_that_lost_its_server_says_which() -> None:

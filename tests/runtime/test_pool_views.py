@@ -10,7 +10,7 @@ import pytest
 
 from framework.runtime.pool_views import Seen, pool_view
 from framework.values.device import Device
-from framework.values.pool import DeviceUse
+from framework.values.pool import DeviceUse, Holding, Resident
 from framework.values.request import PoolLimits
 
 GIB = 1 << 30
@@ -46,3 +46,32 @@ def test_memory_of_a_process_that_a_wrapper_started_is_ours(wrapped: tuple[int, 
 def test_memory_of_a_process_that_is_gone_is_not_ours() -> None:
     nobody = 1 << 22  # above the largest number that the system gives
     assert use_of({nobody: 5 * GIB}, os.getpid()).foreign_bytes == 5 * GIB
+
+
+HOST = Device("CPU", "cpu", 64 * GIB, 50 * GIB)
+
+
+def host_use(seen: Seen, *residents: Resident) -> DeviceUse:
+    return pool_view(PoolLimits("default"), [HOST], residents, (), seen, 0).devices[0]
+
+
+def resident(holding: Holding = "resident") -> Resident:
+    return Resident("m.0@1", "m", 0, "default", holding, {"CPU": 8 * GIB})
+
+
+def test_what_the_system_says_of_a_process_comes_before_what_its_engine_said() -> None:
+    seen = Seen(frozenset(), {"m.0@1": {"CPU": 8 * GIB}}, {"m.0@1": {"CPU": 9 * GIB}})
+    use = host_use(seen, resident())
+    assert (use.measured_bytes, use.foreign_bytes) == (9 * GIB, 5 * GIB)
+
+
+def test_a_process_that_loads_is_no_other_program() -> None:
+    seen = Seen(frozenset(), {}, {"m.0@1": {"CPU": 6 * GIB}})
+    use = host_use(seen, resident("promised"))
+    assert (use.measured_bytes, use.foreign_bytes) == (6 * GIB, 8 * GIB)
+    assert host_use(Seen(frozenset(), {}), resident("promised")).measured_bytes == 0
+
+
+def test_a_process_that_nobody_has_seen_leaves_it_open() -> None:
+    use = host_use(Seen(frozenset(), {}), resident())
+    assert (use.measured_bytes, use.foreign_bytes) == (None, None)

@@ -97,8 +97,11 @@ async def test_at_no_moment_is_there_nobody_to_ask(rig: FleetRig, served: ModelR
         lease.release()
 
     while len(pids) < 2:
-        # Nobody gives way in between: a lease that has to be waited for would time out.
-        await asyncio.wait_for(ask(), 0.05)
+        # Nobody gives way in between: a lease that has to be waited for would be seen in the queue.
+        asking = asyncio.create_task(ask())
+        await asyncio.sleep(0)
+        assert asking.done()
+        await asking
         await asyncio.sleep(0.001)
     assert old_pid in pids
 
@@ -225,18 +228,39 @@ async def test_a_stop_in_the_middle_ends_both(rig: FleetRig, served: ModelReques
     answer.release()
 
 
-async def test_another_edit_while_the_old_one_finishes_waits_for_nobody(
+async def test_another_edit_waits_for_the_old_one_and_never_are_there_three_processes(
     rig: FleetRig, served: ModelRequest
 ) -> None:
     answer, _, second = await replaced_under_an_answer(rig, served)
     rig.declare(changed(served, n_ctx=4096))
-    third = await until_another_serves(rig, second.pid)
-    assert third.generation == 3
-    await until(rig, lambda: len(instances(rig)) == 2)
-    assert [one.generation for one in instances(rig)] == [3, 1]
+    await until(rig, lambda: "waiting" in rig.kinds("m"))
+    told = rig.event("waiting").reason
+    assert told is not None
+    assert (told.code, told.evidence["answers"]) == ("waiting_for_answers", 1)
+    later = await asyncio.wait_for(rig.fleet.acquire("m"), WAIT_S)
+    assert later.generation == 2
+    later.release()
+    await asyncio.sleep(0.3)
+    assert len([one for one in instances(rig) if one.pid is not None]) == 2
     assert not answer.revoked.done()
     answer.release()
+    third = await until_another_serves(rig, second.pid)
     await until(rig, lambda: len(instances(rig)) == 1)
+    assert third.plan is not None
+    assert third.plan.fit.context == 4096
+
+
+async def test_an_edit_that_is_taken_back_while_it_waits_changes_nothing(
+    rig: FleetRig, served: ModelRequest
+) -> None:
+    answer, _, second = await replaced_under_an_answer(rig, served)
+    rig.declare(changed(served, n_ctx=4096))
+    await until(rig, lambda: "waiting" in rig.kinds("m"))
+    rig.declare(changed(served, n_ctx=2048))
+    await until(rig, lambda: len(instances(rig)) == 2)
+    answer.release()
+    await until(rig, lambda: len(instances(rig)) == 1)
+    assert instances(rig)[0].pid == second.pid
 
 
 async def test_a_crash_of_the_old_one_meanwhile_brings_up_the_new_settings(

@@ -55,7 +55,8 @@ def test_a_value_at_the_border_of_a_bucket_is_inside() -> None:
 def test_limits_are_told_by_key_and_errors_by_code() -> None:
     found = counted(replace(RECORD, model=None, status=429, error="tokens_limited"))
     assert found["paddock_limited_total"] == [({"key": "laptop", "reason": "tokens_limited"}, 1.0)]
-    assert found["paddock_request_errors_total"] == [({"model": "", "code": "tokens_limited"}, 1.0)]
+    labels = {"model": "", "key": "laptop", "code": "tokens_limited"}
+    assert found["paddock_request_errors_total"] == [(labels, 1.0)]
     assert "paddock_request_seconds_count" not in found
 
 

@@ -24,6 +24,12 @@ def manager(services: Services) -> Iterator[Family]:
         "When the manifest in force was read, in seconds since 1970.",
         [Sample({}, current.loaded_at.timestamp())],
     )
+    end = services.certificate_ends_at()
+    yield gauge(
+        "certificate_not_after_timestamp_seconds",
+        "When the certificate of the listener ends, in seconds since 1970.",
+        [] if end is None else [Sample({}, end.timestamp())],
+    )
     yield gauge(
         "storage_fault",
         "1 while events cannot be written to disk.",

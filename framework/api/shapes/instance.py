@@ -13,8 +13,8 @@ from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot
 from framework.values.plan import Attempt, LaunchPlan
 from framework.values.spec_yield import SpeedAt
 
-# 07 §3.9: the differences at start that count as drift of a running instance.
-DRIFT_CODES = frozenset({"cpu_fallback", "context_lowered", "drafter_available"})
+# 07 §3.9: the differences that count as drift of a running instance.
+DRIFT_CODES = frozenset({"cpu_fallback", "context_lowered", "drafter_available", "memory_over_plan"})
 
 
 def instance_json(view: InstanceView, speeds: Iterable[SpeedAt] = ()) -> dict[str, Any]:
