@@ -86,7 +86,7 @@ async def _forward(
     def build(lease: Lease, live: LiveSettings) -> Mapping[str, Any]:
         return whole_body(body, model_id=lease.model)
 
-    await forward_whole(exchange, choice, path, build, tells_model=tells_model)
+    await forward_whole(exchange, choice, path, build, tells_model=tells_model, is_work=True)
 
 
 async def _send(exchange: Exchange, body: Mapping[str, Any], path: str) -> None:

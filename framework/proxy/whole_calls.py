@@ -16,11 +16,18 @@ OK = 200
 
 
 async def forward_whole(
-    exchange: Exchange, choice: ModelChoice, path: str, build: BuildBody, *, tells_model: bool = False
+    exchange: Exchange,
+    choice: ModelChoice,
+    path: str,
+    build: BuildBody,
+    *,
+    tells_model: bool = False,
+    is_work: bool = False,
 ) -> None:
     """Send what `build` makes, and answer under the model name that the client asked for.
 
-    `tells_model`: the answer of this route is an object, and says which model gave it.
+    `tells_model`: the answer of this route is an object, and says which model gave it. `is_work`: the model
+    reads what it is sent, so that this is not free where the answer does not count it.
     """
     job = Job(exchange.services, exchange.request, choice, path, build)
     try:
@@ -28,6 +35,7 @@ async def forward_whole(
     except Interrupted as interrupted:
         raise stopped(interrupted) from interrupted
     answer = _parsed(raw)
+    exchange.request.state.opened = is_work
     if isinstance(answer, dict):
         if isinstance(answer.get("usage"), dict):
             exchange.request.state.usages.append(answer["usage"])

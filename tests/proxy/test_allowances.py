@@ -195,3 +195,20 @@ async def test_looking_and_cancelling_count_nothing(world: World) -> None:
         assert (await world.ask("/v1/models", method="GET", headers=HEADERS)).status == 200
         assert (await world.ask("/v1/requests/req-x/cancel", headers=HEADERS)).status == 404
     assert (await world.ask("/v1/chat/completions", HELLO, headers=HEADERS)).status == 200
+
+
+@pytest.mark.parametrize(("path", "is_free"), [("/embeddings", False), ("/tokenize", True)])
+async def test_what_a_model_reads_and_does_not_count_is_guessed_by_its_size(
+    world: World, path: str, is_free: bool
+) -> None:
+    key = replace(KEY, tokens=Rate(100_000, DAY))
+    world.declare(model("smol"), access=(key,))
+
+    async def uncounted(call: Call) -> None:
+        await call.json(200, [{"index": 0, "embedding": [[0.5]]}])
+
+    world.engine.scripts = [uncounted]
+    body = {"model": "smol", "content": ["x" * 2000, "y" * 2000]}
+    assert (await world.ask(path, body, headers=HEADERS)).status == 200
+    left = world.services.allowances.tokens_left([key], world.services.clock())["laptop"]
+    assert left == 100_000 if is_free else 1000 < 100_000 - left < 1100
