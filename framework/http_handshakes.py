@@ -1,9 +1,9 @@
 """A listener over TLS whose handshakes are bounded in number, as connections are.
 
 A client that begins a handshake and does not go on holds memory and an open file before anything is known of
-it. So connections are taken in the clear here: beyond the limit of connections they are closed, and beyond
-that of handshakes the oldest one ends, which is the one that stalls. Made by http_server; asyncio's server
-bounds neither.
+it. So connections are taken in the clear here, and beyond the limit of handshakes the oldest one ends, which
+is the one that stalls; asyncio's server has no such limit. What is safe counts as a connection and is told
+when there are too many (http_connection). Made by http_server.
 """
 
 from __future__ import annotations
@@ -29,14 +29,12 @@ class TlsListener:
         context: ssl.SSLContext,
         limits: HttpLimits,
         connection: Callable[[], asyncio.Protocol],
-        open_connections: Callable[[], int],
     ) -> None:
-        """`connection` makes what serves a client once it is safe, `open_connections` counts them."""
+        """`connection` makes what serves a client once it is safe."""
         self._listening = listening
         self._context = context
         self._limits = limits
         self._connection = connection
-        self._open_connections = open_connections
         self._under_way: dict[asyncio.Task[None], socket.socket] = {}
         self._accepting: asyncio.Task[None] | None = None
 
@@ -66,10 +64,6 @@ class TlsListener:
                 continue
             except OSError:
                 await asyncio.sleep(PAUSE_S)
-                continue
-            if self._open_connections() + len(self._under_way) >= self._limits.connections:
-                # Without words: none would be understood before the handshake.
-                client.close()
                 continue
             if len(self._under_way) >= self._limits.handshakes:
                 _hang_up(self._under_way.pop(next(iter(self._under_way))))

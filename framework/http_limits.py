@@ -10,6 +10,8 @@ import resource
 from dataclasses import dataclass, replace
 
 KIB = 2**10
+# One handshake under way for so many connections is far more than clients need.
+HANDSHAKES_SHARE = 8
 # A request to an instance holds a second descriptor, and log files and pipes need theirs.
 FILES_PER_CONNECTION = 2
 
@@ -25,8 +27,8 @@ class HttpLimits:
     connections: int = 4096
     """Open at once; more are told 503 and closed. The heads of all of them fit into 256 MiB."""
     handshakes: int = 512
-    """TLS handshakes at once; they count as connections. One takes milliseconds, over a slow line hundreds;
-    beyond this the oldest ends, so that those who stall keep nobody out."""
+    """TLS handshakes at once, besides connections. One takes milliseconds, over a slow line hundreds; beyond
+    this the oldest ends, so that those who stall keep nobody out."""
     pipelined: int = 16
     """Requests of one connection that wait behind the one being answered. Programs that use it send a few."""
     linger_s: float = 1.0
@@ -44,4 +46,6 @@ def limits_of_process() -> HttpLimits:
 
 def capped(limits: HttpLimits, open_files: int) -> HttpLimits:
     """As `limits`, for a process that may have so many files open. Pure."""
-    return replace(limits, connections=max(1, min(limits.connections, open_files // FILES_PER_CONNECTION)))
+    connections = max(1, min(limits.connections, open_files // FILES_PER_CONNECTION))
+    handshakes = max(1, min(limits.handshakes, connections // HANDSHAKES_SHARE))
+    return replace(limits, connections=connections, handshakes=handshakes)

@@ -72,7 +72,7 @@ class HttpServer(uvicorn.Server):
 
     def _listen_over_tls(self, one: socket.socket, context: ssl.SSLContext) -> None:
         one.listen(self.config.backlog)
-        listener = TlsListener(one, context, self._limits, self._connection, self._open_connections)
+        listener = TlsListener(one, context, self._limits, self._connection)
         listener.start()
         # uvicorn closes its servers and waits for them, and does nothing else with them.
         self.servers.append(cast("asyncio.Server", listener))
@@ -83,9 +83,6 @@ class HttpServer(uvicorn.Server):
             "asyncio.Protocol",
             served(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
         )
-
-    def _open_connections(self) -> int:
-        return len(self.server_state.connections)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
