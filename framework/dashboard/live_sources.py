@@ -62,6 +62,7 @@ async def source_of(desk: Desk, request: Request) -> LiveSource:
         "overview": _overview,
         "pools": _pools,
         "speculation": _speculation,
+        "manifest": _manifest,
         "model": _model,
     }
     make = sources.get(page)
@@ -94,6 +95,11 @@ def _speculation(desk: Desk, request: Request) -> LiveSource:
         return (_banner(desk), *speculation_fragments(speculation_now(desk)))
 
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "speculation")
+
+
+def _manifest(desk: Desk, request: Request) -> LiveSource:
+    """Only the banner: nobody wants a text to change under the hands."""
+    return LiveSource(lambda: (_banner(desk),), desk.services.fleet.views, _no_log, partial(tag_now, desk))
 
 
 async def _events(desk: Desk, request: Request) -> LiveSource:

@@ -9,13 +9,21 @@ from starlette.routing import BaseRoute, Route
 
 from framework.api.names import ANY
 from framework.api.services import Services
-from framework.dashboard import actions, file_pages, page_handlers, reason_handlers, session_pages
+from framework.dashboard import (
+    actions,
+    file_pages,
+    manifest_pages,
+    page_handlers,
+    reason_handlers,
+    session_pages,
+)
 from framework.dashboard.answers import SIGN_IN, Handler, guarded
 from framework.dashboard.compression import CompressedPages
 from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.headers import SecurityHeaders
 from framework.dashboard.live import live
 from framework.dashboard.live_sources import LIVE
+from framework.dashboard.pages.manifest import MANIFEST
 from framework.dashboard.pages.pools import POOLS
 from framework.dashboard.pages.speculation import SPECULATION
 from framework.dashboard.tryout import handlers
@@ -42,6 +50,14 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
         _get(desk, TRY, handlers.show),
         _post(desk, TRY, handlers.submit),
         *(_post(desk, PREFIX + path, handlers.relay) for path in PATHS.values()),
+        _get(desk, MANIFEST, manifest_pages.manifest),
+        _post(desk, f"{MANIFEST}/check", manifest_pages.check),
+        _post(desk, f"{MANIFEST}/preview", manifest_pages.preview),
+        _post(desk, f"{MANIFEST}/apply", manifest_pages.apply),
+        _post(desk, f"{MANIFEST}/revert", manifest_pages.revert),
+        _get(desk, f"{MANIFEST}/history/{{id}}", manifest_pages.version),
+        _get(desk, f"{MANIFEST}/remedies", manifest_pages.remedies),
+        _post(desk, f"{MANIFEST}/remedy", manifest_pages.remedy),
         _get(desk, LIVE, live),
         _get(desk, SIGN_IN, session_pages.show_sign_in),
         _post(desk, SIGN_IN, session_pages.do_sign_in),

@@ -149,7 +149,7 @@ class Editor:
 
     async def _write(self, file: ManifestFile, raw: bytes, by: str, verb: str) -> Written:
         if raw == file.raw:
-            event = self._record(f"{file.name} has this text already; nothing to do", by, file, None)
+            event = self._record(f"{file.path.name} has this text already; nothing to do", by, file, None)
             return Written(event, file.name, file.sha256, None)
         loaded = await self.check(raw.decode("utf-8", "surrogateescape"), file.name)
         _require_right(loaded, raw)
@@ -168,7 +168,7 @@ class Editor:
 
         # Shielded: a caller that leaves must not end an apply between its two halves.
         version = await asyncio.shield(asyncio.to_thread(keep_and_write))
-        event = self._record(f"{file.name} {verb} by {by}: {summary}", by, file, version)
+        event = self._record(f"{file.path.name} {verb} by {by}: {summary}", by, file, version)
         return Written(event, file.name, sha256, version, actions)
 
     def _record(self, message: str, by: str, file: ManifestFile, version: Version | None) -> Event:

@@ -192,7 +192,9 @@ SCHEMAS: Mapping[str, Schema] = {
         actions=many(OBJECT), problems=many(ref("Problem")), notices=many(TEXT), memory=maybe(OBJECT)
     ),
     "Edited": an_object(file=TEXT, base_sha256=DIGEST, text=TEXT),
-    "Applied": an_object(accepted=FLAG, event_id=COUNT, file=TEXT, sha256=DIGEST, version=maybe(COUNT)),
+    "Applied": an_object(
+        accepted=FLAG, event_id=COUNT, file=TEXT, sha256=DIGEST, version=maybe(COUNT), summary=TEXT
+    ),
     "History": an_object(versions=many(VERSION)),
     "Version": an_object(**VERSION["properties"], text=TEXT, diff=TEXT),
     "Remedies": an_object(

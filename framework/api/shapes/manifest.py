@@ -11,7 +11,7 @@ from framework.api.shapes.basic import at, plain, reason_json
 from framework.api.shapes.memory import fit_json
 from framework.api.shapes.plan import granted_json
 from framework.editing.documents import ManifestFile
-from framework.editing.editor import Written
+from framework.editing.editor import Written, summary_of
 from framework.editing.history import Version
 from framework.manifest.edit import Change
 from framework.manifest.key_paths import dotted
@@ -46,6 +46,7 @@ def written_json(written: Written) -> dict[str, Any]:
         "file": written.file,
         "sha256": written.sha256,
         "version": None if written.version is None else written.version.id,
+        "summary": summary_of(written.actions),
     }
 
 

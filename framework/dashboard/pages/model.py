@@ -29,6 +29,7 @@ from framework.dashboard.pages.process import (
     command_line,
     process_facts,
 )
+from framework.dashboard.pages.reason_list import ReasonList, reason_list
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.slots import SlotGrid, slot_fragment, slot_grid
 from framework.dashboard.pages.waterfall import MemorySection, memory_section
@@ -82,17 +83,6 @@ class ModelActions:
     actions: tuple[Action, ...]
     modes: tuple[tuple[str, str], ...]
     back: str
-
-
-@dataclass(frozen=True)
-class ReasonList:
-    """Everything that explains a difference between asked, granted and running, worst first."""
-
-    id: str
-    reasons: tuple[Reason, ...]
-    detail: str
-    is_loaded: bool
-    """Whether there is anything that could differ."""
 
 
 @dataclass(frozen=True)
@@ -231,10 +221,12 @@ def _section(view: ModelView, instance: InstanceView | None, heading: str) -> In
         heading=heading,
         look=look_of(instance.state, waits_for_memory=waits) if instance else None,
         compare=compare_table(f"{element}-compare", request, instance),
-        reasons=ReasonList(
+        reasons=reason_list(
             f"{element}-reasons",
             reasons_of(instance, *verdict_on(view, instance)) if instance else (),
-            failure.detail if failure else "",
+            request,
+            plan,
+            detail=failure.detail if failure else "",
             is_loaded=instance is not None and instance.granted is not None,
         ),
         memory=memory_section(
