@@ -19,7 +19,7 @@ HASH_LENGTH = 12
 KEEP = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-SCRIPTS = ("vendor/htmx-2.*.min.js", "vendor/htmx-ext-sse-2.*.min.js", "app.js", "manifest.js")
+SCRIPTS = ("vendor/htmx-2.*.min.js", "vendor/htmx-ext-sse-2.*.min.js", "app.js")
 """In loading order; patterns, since the file names carry the version."""
 
 

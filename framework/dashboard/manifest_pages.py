@@ -20,6 +20,7 @@ from framework.dashboard.desk import Desk
 from framework.dashboard.forms import field, read_form
 from framework.dashboard.live_sources import live_url, tag_now
 from framework.dashboard.pages.manifest import (
+    MOVED,
     NO_PREVIEW,
     Conflict,
     ManifestPage,
@@ -48,7 +49,6 @@ from framework.values.units_text import read_whole_number
 
 # A form spells every byte that is no letter or digit with three.
 FORM_LIMIT_BYTES = 3 * MAX_FILE_BYTES + 64 * 1024
-MOVED = "The file on disk has changed since this edit began; applying shows both."
 NOT_WRITTEN = 500
 
 
@@ -172,7 +172,7 @@ async def _page(
     operates, services = seen.caller.role == "operate", desk.services
     stream = live_url("manifest", tag_now(desk))
     shell = shell_of(desk, request, "Manifest", "manifest", stream)
-    checked = await services.check(text, file.name)
+    checked = await services.editor.check(text, file.name)
     base = base or file.sha256
     moved = MOVED if base != file.sha256 else ""
     found = check_list(checked.problems, file.name, moved)
@@ -187,7 +187,7 @@ async def _page(
         shell = _with_refusal(shell, refusal)
         if refusal.reason.code == "manifest_changed":
             conflict = await _conflict(file, shown, refusal)
-            base = file.sha256
+            base, found = file.sha256, replace(found, moved="")
     note = "A remedy was put into the text; nothing is written yet." if is_remedy else ""
     form = editor_form(files, file, shown, base, found, note)
     return ManifestPage(shell, form, found, shown_preview, conflict, history)

@@ -1,7 +1,7 @@
 """A manifest's text for those who may look and not operate: what may be a secret is hidden. Pure.
 
-Keys of `[access]` are digests or references, but values of `environment` and arguments of engines are written
-out, and whoever is in the middle of an edit may have left a key where none belongs.
+Keys of `[access]` are digests or references, and a digest lets a weak key be guessed; values of `environment`
+and arguments of engines are written out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOT_SHOWN = "# This file is no TOML at the moment. Who may not change it sees it
 COMMENTED = re.compile(
     r"(?mi)^([ \t]*#)[^\n]*(?:" + "|".join(SECRET_WORDS) + r")\w{0,64}[\"']?[ \t]*[=:][^\n]*$"
 )
-REFERENCES = ("sha256:", "env:", "file:")
+REFERENCES = ("env:", "file:")
 
 
 def veiled(file: ManifestFile) -> str:

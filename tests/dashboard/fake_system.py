@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 
@@ -17,11 +18,13 @@ from framework.api.answers import (
     PlanAnswer,
     WayAnswer,
 )
+from framework.api.facts import preview
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import read_guide
-from framework.api.services import Services
+from framework.api.services import Diff, Services
 from framework.api.sessions import Sessions
 from framework.application import make_application
+from framework.editing.editor import Editor
 from framework.manifest.load import Loaded
 from framework.models.facts import FactsReader
 from framework.models.header_cache import HeaderCache
@@ -170,6 +173,8 @@ def make_system(
         answers.append(DevicesAnswer(devices, sampled_at=NOW))
         return answers[-1]
 
+    editor = make_editor(current, fleet.views, events)
+
     records: list[RequestRecord] = []
     leases = RecordingFleet(lambda: current.manifest, lambda: engine_url)
     proxy = ProxyServices(leases, current, on_finished=records.append)
@@ -185,14 +190,10 @@ def make_system(
         request_log=RequestLog(),
         token=TOKEN,
         sessions=Sessions(),
-        check=_check,
-        diff=_diff,
-        editor=make_editor(current, fleet.views, events),
-        ways=_no_ways,
-        plan=_plan,
-        engines=_engines,
+        diff=_diff_of(editor, fleet),
+        editor=editor,
         devices=list_devices,
-        doctor=_doctor,
+        **NOTHING_KNOWN,
         files=ModelFiles(current, _nothing_fetched, FactsReader(HeaderCache()), lambda: answers[-1]),
         known_devices=lambda: answers[-1],
         meters=Meters(),
@@ -229,8 +230,11 @@ async def _check(text: str | None, file: str | None = None) -> Loaded:
     return Loaded(None, (), "", ())
 
 
-async def _diff(text: str | None, file: str | None = None) -> DiffAnswer:
-    return DiffAnswer()
+def _diff_of(editor: Editor, fleet: FakeFleet) -> Diff:
+    async def diff(text: str | None, file: str | None = None) -> DiffAnswer:
+        return preview(await editor.check(text, file), fleet.views())
+
+    return diff
 
 
 async def _no_ways(_model: str) -> tuple[WayAnswer, ...]:
@@ -247,3 +251,13 @@ async def _engines() -> tuple[EngineAnswer, ...]:
 
 async def _doctor() -> tuple[DoctorCheck, ...]:
     return ()
+
+
+NOTHING_KNOWN: Mapping[str, Any] = {
+    "check": _check,
+    "ways": _no_ways,
+    "plan": _plan,
+    "engines": _engines,
+    "doctor": _doctor,
+}
+"""Questions to which this machine has no answer."""

@@ -39,6 +39,7 @@ from framework.values.request import PoolLimits
 from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import DEVICES, ROOT, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
+from tests.dashboard.manifest_renders import hostile_manifest_pages, manifest_pages
 from tests.dashboard.try_samples import hostile_try_page, try_pages
 
 OPERATOR = Viewer("dashboard", "csrf-of-the-session", may_operate=True, may_sign_out=False)
@@ -174,6 +175,7 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     )
     for name, template, value in file_pages(shell("files")):
         yield name, Page(template, value)
+    yield from edited_pages()
     yield from reason_pages_of(events)
     query = EventQuery(model="smollm2", kind="state", before=9)
     yield "events", Page("events.html", events_page(shell("events"), query, ("smollm2",), events, older=True))
@@ -190,6 +192,13 @@ def bare_pages() -> Iterator[tuple[str, Page]]:
     yield "sign-in", Page("sign_in.html", SignInPage(bare, "/models/a%2Fb"), NOBODY)
     near = (("smollm2", "/models/smollm2"), ("other", "/models/other"))
     yield "error", Page("error.html", ErrorPage(bare, 404, "Not found", "There is no model 'x'.", near))
+
+
+def edited_pages() -> Iterator[tuple[str, Page]]:
+    """The manifest, for those who may change it and for others."""
+    for name, template, value in manifest_pages(shell("manifest", live_url="/live?page=manifest")):
+        yield name, Page(template, value)
+        yield f"{name}-for-viewers", Page(template, value, WATCHER)
 
 
 def pool_pages() -> Iterator[tuple[str, Page]]:
@@ -244,6 +253,8 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
         about = reason_page(shell("none"), GUIDE, text, bearers_of(views, (), (reason,)), events)
         yield f"reason-{number}", Page("reason.html", about)
         for name, template, value in hostile_file_pages(shell("files", title=text), text):
+            yield f"{name}-{number}", Page(template, value)
+        for name, template, value in hostile_manifest_pages(shell("manifest", title=text), text):
             yield f"{name}-{number}", Page(template, value)
         yield f"try-{number}", Page("try.html", hostile_try_page(shell("try", title=text), text))
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)

@@ -68,5 +68,5 @@ def test_no_style_is_left_for_a_class_that_no_template_has() -> None:
     templates = STATIC.parent / "templates"
     text = " ".join(path.read_text(encoding="utf-8") for path in templates.glob("*.html"))
     # Put together by a template from a prefix and a value.
-    made = {name for name in styled if name.startswith(("tone-", "icon-", "tile-", "page-"))}
+    made = {name for name in styled if name.startswith(("tone-", "icon-", "tile-", "page-", "diff-"))}
     assert {name for name in styled - made if name not in text} == set()

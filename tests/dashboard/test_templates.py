@@ -21,6 +21,7 @@ from framework.dashboard.pages import (
     file,
     files,
     log,
+    manifest,
     model,
     overview,
     pools,
@@ -30,8 +31,10 @@ from framework.dashboard.pages import (
     slots,
     spec_speeds,
     speculation,
+    text_changes,
     waterfall,
 )
+from framework.dashboard.pages import outlook as manifest_outlook
 from framework.dashboard.templating import FRAME
 from framework.dashboard.tryout import lanes, talk
 from framework.dashboard.tryout import page as tryout
@@ -65,6 +68,16 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "error.html": ("page", answers.ErrorPage),
     "files.html": ("page", files.FilesPage),
     "file.html": ("page", file.FilePage),
+    "manifest.html": ("page", manifest.ManifestPage),
+    "manifest_version.html": ("page", manifest.VersionPage),
+    "manifest_ways.html": ("page", manifest.WaysPage),
+    "_manifest_form.html": ("form", manifest.EditorForm),
+    "_manifest_check.html": ("check", manifest.CheckList),
+    "_manifest_preview.html": ("preview", manifest.Preview),
+    "_manifest_outlook.html": ("outlook", manifest_outlook.OutlookTable),
+    "_manifest_conflict.html": ("conflict", manifest.Conflict),
+    "_manifest_history.html": ("history", manifest.VersionList),
+    "_text_changes.html": ("changes", text_changes.TextChanges),
     "reasons.html": ("page", reason_pages.ReasonsPage),
     "reason.html": ("page", reason_pages.ReasonPage),
     "_banner.html": ("banner", shell.Banner),
@@ -117,6 +130,7 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
 PARTIAL_VALUES: dict[str, tuple[str, type[Any]]] = {
     "_log_box.html": ("log", log.LogView),
     "_log_line.html": ("line", LogLine),
+    "_version_revert.html": ("version", manifest.VersionRow),
 }
 WITHOUT_VALUE = {FRAME, "macros.html", "_icons.html", "_guide_text.html", "_announce.html", "_live.html"}
 INLINE = re.compile(r"^(on\w+|style)$")

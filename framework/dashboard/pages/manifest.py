@@ -25,6 +25,7 @@ from framework.values.units_text import counted
 
 MANIFEST = "/manifest"
 LONGEST_VALUE = 80
+MOVED = "The file on disk has changed since this edit began; applying shows both."
 KINDS: Mapping[ActionKind, tuple[str, str]] = {
     "start": ("starts", "ok"),
     "replace": ("is replaced", "wait"),
@@ -39,7 +40,7 @@ KINDS: Mapping[ActionKind, tuple[str, str]] = {
 class FileLink:
     """A file of the manifest that can be edited."""
 
-    name: str
+    label: str
     url: str
     chosen: bool
 
@@ -59,6 +60,8 @@ class EditorForm:
 
     files: tuple[FileLink, ...]
     file: str
+    label: str
+    """The same for people: below the folder of the manifest."""
     text: str
     base_sha256: str
     rows: int
@@ -209,13 +212,26 @@ def editor_form(
 ) -> EditorForm:
     """The field with a text of one of the files."""
     links = tuple(
-        FileLink(one.name, manifest_url(one.name if one is not files[0] else ""), one.name == file.name)
+        FileLink(file_label(files, one), manifest_url(one.name if one is not files[0] else ""), one is file)
         for one in files
     )
     rows = text.count("\n") + 1
     return EditorForm(
-        links if len(links) > 1 else (), file.name, text, base, rows, _gutter(rows, check.rows), note
+        links if len(links) > 1 else (),
+        file.name,
+        file_label(files, file),
+        text,
+        base,
+        rows,
+        _gutter(rows, check.rows),
+        note,
     )
+
+
+def file_label(files: Sequence[ManifestFile], file: ManifestFile) -> str:
+    """How a file is called beside the others: by its path below the folder of the manifest."""
+    folder = files[0].path.parent
+    return str(file.path.relative_to(folder)) if file.path.is_relative_to(folder) else file.name
 
 
 def check_list(problems: Iterable[Problem], file: str, moved: str = "") -> CheckList:
@@ -223,10 +239,12 @@ def check_list(problems: Iterable[Problem], file: str, moved: str = "") -> Check
     rows = tuple(_problem(problem, file) for problem in problems)
     errors = sum(row.problem.severity == "error" for row in rows)
     if errors:
-        return CheckList(f"{counted(errors, 'error')}: it cannot be applied so", "bad", "cross", moved, rows)
+        return CheckList(f"{counted(errors, 'error')}: it cannot be applied so.", "bad", "cross", moved, rows)
     if rows:
-        return CheckList(f"right, with {counted(len(rows), 'warning')}", "wait", "warn", moved, rows)
-    return CheckList("no errors", "ok", "check", moved, rows)
+        return CheckList(
+            f"It can be applied, with {counted(len(rows), 'warning')}.", "wait", "warn", moved, rows
+        )
+    return CheckList("No errors.", "ok", "check", moved, rows)
 
 
 def preview_of(answer: DiffAnswer, before: str, after: str) -> Preview:
@@ -242,9 +260,7 @@ def preview_of(answer: DiffAnswer, before: str, after: str) -> Preview:
         label, tone = KINDS[action.kind]
         fields = tuple(_change(one) for one in action_json(action)["changes"])
         rows.append(ActionRow(action.model, model_url(action.model), label, tone, fields))
-    untouched = (
-        f"{counted(same, 'model')} stay{'s' if same == 1 else ''} as {'it is' if same == 1 else 'they are'}"
-    )
+    untouched = f"{counted(same, 'model')} not touched." if same else ""
     memory = None if answer.memory is None else outlook_table(answer.memory)
     changes = text_changes("From the file to this text", before, after)
     return Preview("", tuple(rows), untouched, answer.notices, memory, changes)
@@ -263,11 +279,12 @@ def version_list(versions: Iterable[Version], files: Sequence[ManifestFile]) -> 
 def version_row(version: Version, files: Sequence[ManifestFile]) -> VersionRow:
     """One of them."""
     file = next((one for one in files if one.name == version.file), None)
+    label = version.file if file is None else file_label(files, file)
     return VersionRow(
         version.id,
         version.at,
         version.by,
-        version.file,
+        label,
         version.summary,
         version.size_bytes,
         f"{MANIFEST}/history/{version.id}",
