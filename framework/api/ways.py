@@ -64,11 +64,11 @@ async def _asked(request: ModelRequest, view: ModelView, fleet: Seen, planner: P
 
 def _ways(asked: _Asked) -> Iterator[tuple[str, Way]]:
     plan = asked.plan if isinstance(asked.plan, LaunchPlan) else None
-    seen: dict[Way, str] = {}
+    found: list[tuple[str, Way]] = []
     for reason in asked.reasons:
-        for way in ways_for(reason, asked.request, plan):
-            seen.setdefault(way, reason.code)
-    yield from ((code, way) for way, code in list(seen.items())[:MOST_WAYS])
+        new = (way for way in ways_for(reason, asked.request, plan) if way not in [one for _, one in found])
+        found += [(reason.code, way) for way in new]
+    yield from found[:MOST_WAYS]
 
 
 async def _tried(

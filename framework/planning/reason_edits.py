@@ -29,7 +29,12 @@ def ways_for(reason: Reason, request: ModelRequest, plan: LaunchPlan | None) -> 
     `plan` is what the model runs with, or would; None where planning refused it.
     """
     find = WAYS.get(reason.code)
-    return () if find is None else tuple(dict.fromkeys(find(reason, request, plan)))
+    found: list[Way] = []
+    for way in find(reason, request, plan) if find is not None else ():
+        # Values may be tables, which have no hash.
+        if way not in found:
+            found.append(way)
+    return tuple(found)
 
 
 def _memory(reason: Reason, request: ModelRequest, plan: LaunchPlan | None) -> Iterator[Way]:
@@ -50,12 +55,12 @@ def _smaller_caches(request: ModelRequest, plan: LaunchPlan | None) -> Iterator[
     key, value = (
         one or other or ENGINE_CACHE for one, other in zip(granted, request.cache_type, strict=True)
     )
-    heaviest = max(bytes_per_element(key), bytes_per_element(value))
+    # Without flash attention no engine reads a quantised V cache.
+    is_split = request.flash_attn == "off"
+    heaviest = bytes_per_element(key) if is_split else max(bytes_per_element(key), bytes_per_element(value))
     for smaller in SMALLER_CACHES:
         if bytes_per_element(smaller) >= heaviest:
             continue
-        # Without flash attention no engine reads a quantised V cache.
-        is_split = request.flash_attn == "off"
         wanted: Any = {"k": smaller, "v": value} if is_split else smaller
         yield Way(f"Store the cache as {smaller}", (FieldEdit(("kv_cache",), wanted),))
 
