@@ -29,7 +29,7 @@ async def read_form(
     bounded = Request(request.scope, _bounded(request.receive, limit_bytes))
     try:
         async with asyncio.timeout(timeout_s):
-            return await bounded.form(max_files=0, max_fields=FORM_FIELDS)
+            return await bounded.form(max_files=0, max_fields=FORM_FIELDS, max_part_size=limit_bytes)
     except TimeoutError as error:
         raise ApiError(400, "invalid_body", "The form did not arrive in time; send it again.") from error
     except (HTTPException, MultiPartException) as error:

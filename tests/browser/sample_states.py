@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from framework.editing.documents import ManifestFile
+from framework.editing.history import History
 from framework.values.instance import QueueView, State
 from framework.values.manifest import AccessKey
 from framework.values.reason import Reason
@@ -43,6 +46,7 @@ def ordinary(folder: Path) -> FakeSystem:
         *spec_samples.all_models()[:-1],
         folder=fill(folder),
     )
+    write_manifest(folder)
     system.fleet.show(*pool_samples.all_pools())
     events = system.services.events
     events.record("manifest_loaded", "12 models")
@@ -51,6 +55,16 @@ def ordinary(folder: Path) -> FakeSystem:
     events.record("failed", samples.NO_MEMORY.message, model="big", reason=samples.NO_MEMORY)
     system.fleet.write("smollm2", *[f"line {number} " + "word " * 40 for number in range(100)])
     return system
+
+
+def write_manifest(folder: Path) -> None:
+    """A text with a mistake in it, and one that was replaced before."""
+    file = ManifestFile("serve.toml", folder / "serve.toml", b"[models.a]\nslots = 2\n")
+    file.path.write_text(f"[models.a]\nslots = 4\nslot = 5  # {'a long comment ' * 20}\n", encoding="utf-8")
+    name = str(file.path)
+    History(folder).keep(
+        replace(file, name=name), "b" * 64, at=samples.NOW, by="laptop", summary="replaces a"
+    )
 
 
 def broken(folder: Path) -> FakeSystem:
