@@ -17,7 +17,7 @@ from framework.runtime.ledger import Ledger
 from framework.runtime.refusals import OF_MEMORY, RETRY_UNKNOWN_S
 from framework.values.instance import State
 from framework.values.pool import Resident
-from framework.values.reason import Reason
+from framework.values.reason import Failure, Reason
 from framework.values.request import ModelRequest
 
 BEFORE_PROCESS = frozenset({State.FETCHING, State.PLANNING})
@@ -65,12 +65,14 @@ class FailureMemory:
     stands_until_s: float = 0.0
     """By a monotonic clock: until then it answers every request, if the world stays as it is."""
 
-    def note(self, instance: Instance, reason: Reason, request: ModelRequest, ledger: Ledger) -> None:
+    def note(self, instance: Instance, failure: Failure, request: ModelRequest, ledger: Ledger) -> None:
         """A start failed in the state that the instance is in, while `request` was wanted."""
         self.reached, self.is_asked_for = instance.state, False
         self.files = files_identity(instance.request, instance.plan)
-        self.told = reason if self.was_refused else None
-        self.world, self.stands_until_s = world_of(request, ledger), ledger.clock() + RETRY_UNKNOWN_S
+        self.told = failure.reason if self.was_refused else None
+        self.world = world_of(request, ledger)
+        # What may pass by itself has waited between its tries already.
+        self.stands_until_s = 0.0 if failure.retryable else ledger.clock() + RETRY_UNKNOWN_S
 
     def is_known(self, instance: Instance, reason: Reason) -> bool:
         """Whether what is noted next is the refusal that was told last."""

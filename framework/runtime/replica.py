@@ -353,7 +353,7 @@ class Replica:
         `last_try`: something else is done about it, such as going back to the settings before.
         """
         is_known = self.failure.is_known(instance, failure.reason)
-        self.failure.note(instance, failure.reason, self._request(), self._shop.ledger)
+        self.failure.note(instance, failure, self._request(), self._shop.ledger)
         retry, fetching = failure.retryable and not last_try, instance.state is State.FETCHING
         policy = instance.request.live.restart
         delay_s = self._history.start_failed(policy, fetching=fetching) if retry else None

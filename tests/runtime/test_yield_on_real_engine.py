@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ CAREFUL = SpecPolicy(mode="ngram", ngram_match=12, ngram_min=24, ngram_max=64)
 EAGER = replace(CAREFUL, ngram_match=1, ngram_min=1, ngram_max=16)
 # The model is made to write what the test is about, whatever it would like to say.
 SENTENCE = "the cat sat on the mat and looked at the dog. "
-REPEATS = {"grammar": f'root ::= ("{SENTENCE}")+', "temperature": 0, "max_tokens": 300}
+REPEATS: dict[str, Any] = {"grammar": f'root ::= ("{SENTENCE}")+', "temperature": 0, "max_tokens": 300}
 BIAS = [[digit, 100] for digit in "01234567"]
 DIGITS = {"logit_bias": BIAS, "temperature": 20.0, "top_k": 8, "min_p": 0, "max_tokens": 64}
 ANSWER = {"ignore_eos": True, "cache_prompt": False}
@@ -78,15 +79,16 @@ async def timed(
             await client.chat(f"Write something, number {number}.", seed=number, **{**ANSWER, **fields})
 
 
-async def test_text_that_repeats_is_written_faster_and_the_status_says_by_how_much(
+async def test_most_of_a_text_that_repeats_is_drafted_and_the_status_says_what_that_brings(
     rig: FleetRig, request_on_cpu: ModelRequest, ask: Client
 ) -> None:
     await timed(rig, ask, request_on_cpu, CAREFUL, REPEATS)
     view = await until(rig, "ngram-mod", lambda view: bool(view.speeds))
     told = model_json(view)["instances"][0]["speculation"]
-    assert told["speedup"] > 1
+    # How fast it is here and now says something of whoever else uses the machine: the bench has real numbers.
+    assert told["speedup"] > 0
     assert told["acceptance"] > 0.5
-    assert told["accepted"] > 0
+    assert told["accepted"] > ANSWERS * REPEATS["max_tokens"] / 2
     assert told["drafted_by_position"][0] >= told["accepted_by_position"][0] > 0
 
 
