@@ -67,13 +67,14 @@ lint: $(STAMP)test $(STAMP)dev build/core/build.ninja
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)engine $(STAMP)test
+bench: $(STAMP)engine $(STAMP)test fetch chromium
 	@$(BIN)/python -m bench.manifest_speed
 	@$(BIN)/python -m bench.header_speed
 	@$(BIN)/python -m bench.memory_accuracy --fresh 24
 	@$(BIN)/python -m bench.measure_speed
 	@$(BIN)/python -m bench.apply_latency
 	@$(BIN)/python -m bench.proxy_speed
+	@$(BIN)/python -m bench.dashboard_cost
 	@$(BIN)/python -m bench.pool_policies
 	@$(BIN)/python -m bench.pool_swaps
 	@$(BIN)/python -m bench.speculation_yield
