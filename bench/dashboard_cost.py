@@ -13,7 +13,7 @@ import os
 import re
 import statistics
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
@@ -194,8 +194,8 @@ async def measure() -> tuple[Table, ...]:
             await browser.close()
     for (what, few), (_, many) in zip(found[0][0], found[1][0], strict=True):
         spent.add_row(what, f"{few:.1%}", f"{many:.1%}")
-    for (path, *few), (_, *many) in zip(found[0][1], found[1][1], strict=True):
-        pages.add_row(path, *_page_cells(few), *_page_cells(many))
+    for few_sent, many_sent in zip(found[0][1], found[1][1], strict=True):
+        pages.add_row(few_sent[0], *_page_cells(*few_sent[1:]), *_page_cells(*many_sent[1:]))
     return spent, pages, ages
 
 
@@ -205,8 +205,7 @@ def main() -> None:
         Console().print(table)
 
 
-def _page_cells(numbers: Sequence[float]) -> tuple[str, str]:
-    sent, paint = numbers
+def _page_cells(sent: float, paint: float) -> tuple[str, str]:
     return f"{sent / 1000:.0f}", f"{paint:.0f} ms"
 
 

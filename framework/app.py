@@ -20,7 +20,6 @@ import uvloop
 
 from framework import __version__, state_dir
 from framework.api.model_files import ModelFiles
-from framework.api.reason_guide import read_guide
 from framework.api.services import Services
 from framework.api.sessions import Sessions
 from framework.api.shapes import event_json
@@ -66,7 +65,7 @@ from framework.values.manifest import Manifest
 from framework.values.override import Override
 from framework.values.problem import Problem
 from framework.values.process import DEBUG_VARIABLE
-from framework.web_assets import reasons_page, static_dir, templates_dir
+from framework.web_assets import static_dir, templates_dir
 
 log = logging.getLogger(__name__)
 
@@ -234,7 +233,6 @@ class Manager:
             meters=self._meters,
             allowances=self._proxy.allowances,
             engine_metrics=self._fleet.engine_metrics,
-            reasons=read_guide(reasons_page()),
             serve=PublicEndpoint(self._proxy).serve_proven,
         )
 

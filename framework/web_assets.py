@@ -1,6 +1,6 @@
-"""Where pages, browser assets and what explains reasons lie: beside the package, or inside it in a wheel.
+"""Where the pages and the browser assets lie: beside the package in a checkout, inside it in a wheel.
 
-Called by the assembly, which hands them to the dashboard. Reads nothing.
+Called by the assembly, which hands both folders to the dashboard. Reads nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,6 @@ def templates_dir() -> Path:
 def static_dir() -> Path:
     """The folder of style sheets and scripts; `vendor/` below it may be missing, pages work without."""
     return _find("static")
-
-
-def reasons_page() -> Path:
-    """The file that explains every reason (docs/reasons.md)."""
-    return _find("docs") / "reasons.md"
 
 
 def _find(name: str) -> Path:

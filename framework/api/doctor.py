@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.api.answers import DevicesAnswer, DoctorCheck
-from framework.api.facts import list_all_devices, list_engines
+from framework.api.facts import gpu_not_listed, list_all_devices, list_engines
 from framework.certificate_dates import certificate_reason, ends_at
 from framework.engines.probe import CapabilityCache
 from framework.hardware.driver import loaded_driver
@@ -83,25 +83,12 @@ def device_checks(manifest: Manifest, devices: DevicesAnswer, driver: str) -> li
     """Whether the GPUs of this machine, and the servers of the pools, can be used. `driver` says what of a
     GPU there is to see without an engine; empty for nothing. A server in use is well, and worth knowing."""
     listed = any(device.kind == "gpu" for device in devices.devices)
-    checks = [_check("gpu", _not_listed(driver, devices.reasons) if driver and not listed else None)]
+    checks = [_check("gpu", gpu_not_listed(driver, devices.reasons) if driver and not listed else None)]
     for server in servers_of(manifest.pools.values()):
         said = [reason for reason in devices.reasons if reason.evidence.get("endpoint") == server]
         well = all(reason.code == "rpc_busy" for reason in said)
         checks.append(DoctorCheck(f"server rpc://{server}", well, said[0] if said else None))
     return checks
-
-
-def _not_listed(driver: str, reasons: Sequence[Reason]) -> Reason:
-    """A GPU that no engine sees: models would run on the processor without a word."""
-    known = next((reason for reason in reasons if reason.code == "devices_unknown"), None)
-    return known or Reason(
-        "gpu_not_listed",
-        f"This machine has {driver}, but no engine lists a GPU: models run on the processor.",
-        "Use an engine that is built for this GPU, check that its driver works, and that no variable such as"
-        " CUDA_VISIBLE_DEVICES hides it.",
-        "warning",
-        {"driver": driver},
-    )
 
 
 def _check(name: str, fault: Reason | None) -> DoctorCheck:

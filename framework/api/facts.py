@@ -7,7 +7,7 @@ engine binaries for their help text and device list only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -16,10 +16,12 @@ from framework.engines.child_env import without_secrets
 from framework.engines.discovery import find_binary
 from framework.engines.probe import CapabilityCache
 from framework.hardware.devices import DeviceList, host_memory, list_devices
+from framework.hardware.driver import loaded_driver
 from framework.hardware.membership import in_pools, servers_of
 from framework.manifest.load import Loaded
 from framework.reconcile.actions import plan_actions
 from framework.values.device import Device
+from framework.values.device_words import CPU
 from framework.values.engine import Capabilities, EngineBinary, EngineRef
 from framework.values.instance import ModelView
 from framework.values.manifest import Manifest
@@ -55,10 +57,14 @@ async def list_engines(
 
 
 async def list_all_devices(
-    manifest: Manifest, environ: Mapping[str, str], ask: AskDevices = list_devices
+    manifest: Manifest,
+    environ: Mapping[str, str],
+    ask: AskDevices = list_devices,
+    *,
+    driver: Callable[[], str] = loaded_driver,
 ) -> DevicesAnswer:
     """The devices of all engines and of the pools' servers, each name once, with its pool; host memory is
-    always there."""
+    always there. `driver` names what shows that there is a GPU, whatever engines say."""
     reasons: list[Reason] = []
     binaries: dict[object, EngineBinary] = {}
     for ref in manifest.engines.values():
@@ -76,7 +82,26 @@ async def list_all_devices(
         if reason not in reasons:
             reasons.append(reason)
     known = _merged(lists) or [host_memory()]
+    wants_gpu = any(set(pool.devices) != {CPU} for pool in manifest.pools.values())
+    if wants_gpu and lists and not any(device.kind == "gpu" for device in known):
+        present = await asyncio.to_thread(driver)
+        if present and (finding := gpu_not_listed(present, reasons)) not in reasons:
+            reasons.append(finding)
     return DevicesAnswer(in_pools(known, manifest.pools.values()), tuple(reasons))
+
+
+def gpu_not_listed(driver: str, reasons: Sequence[Reason]) -> Reason:
+    """A GPU that no engine sees: models would run on the processor without a word. `driver` says what of it
+    there is to see without an engine, `reasons` what is known of the list."""
+    known = next((reason for reason in reasons if reason.code == "devices_unknown"), None)
+    return known or Reason(
+        "gpu_not_listed",
+        f"This machine has {driver}, but no engine lists a GPU: models run on the processor.",
+        "Use an engine that is built for this GPU, check that its driver works, and that no variable such as"
+        " CUDA_VISIBLE_DEVICES hides it.",
+        "warning",
+        {"driver": driver},
+    )
 
 
 async def plan_all(

@@ -1,7 +1,7 @@
 """What reasons mean: docs/reasons.md, read into values for the API and the pages.
 
 That page is the one source, for people who read it as a file and for those who follow a link. Of Markdown
-only what it uses is understood: headings, paragraphs, tables, `code` and links. Pure but for `read_guide`.
+only what it uses is understood: headings, paragraphs, tables, `code` and links. Pure but for reading it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,14 @@ class ReasonGuide:
         """Paragraphs that name a code, and what other codes are told to mean where that names it."""
         mark = f"`{code}`"
         return tuple(text for part in self.sections for text in _texts(part, code) if mark in text)
+
+
+@cache
+def installed_guide() -> ReasonGuide:
+    """The page that came with this program: in a wheel inside the package, in a checkout in its `docs`."""
+    package = Path(__file__).resolve().parent.parent
+    packaged = package / "_web" / "docs" / "reasons.md"
+    return read_guide(packaged if packaged.is_file() else package.parent / "docs" / "reasons.md")
 
 
 def read_guide(path: Path) -> ReasonGuide:

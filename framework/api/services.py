@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, EngineAnswer, PlanAnswer, WayAnswer
 from framework.api.model_files import ModelFiles
-from framework.api.reason_guide import ReasonGuide
+from framework.api.reason_guide import ReasonGuide, installed_guide
 from framework.api.sessions import Sessions
 from framework.api.sign_in_tries import SignInTries
 from framework.editing.editor import Editor
@@ -146,7 +146,7 @@ class Services:
     engine_metrics: AsksEngines
     serve: ServesProven
     """The endpoint for requests of pages: the very one that other clients have."""
-    reasons: ReasonGuide = field(default_factory=ReasonGuide)
+    reasons: ReasonGuide = field(default_factory=installed_guide)
     """What every code of a reason means."""
     tries: SignInTries = field(default_factory=SignInTries)
     certificate_ends_at: Callable[[], datetime | None] = lambda: None

@@ -21,6 +21,7 @@ from framework.dashboard.pages.shell import Shell
 from framework.dashboard.pages.speculation import SpecSections, spec_sections
 from framework.dashboard.states import Group
 from framework.dashboard.urls import with_query
+from framework.runtime.held_memory import device_bytes_of
 from framework.telemetry.events import newest
 from framework.values.event import Event
 from framework.values.instance import ModelView, State
@@ -72,7 +73,9 @@ def body_now(desk: Desk, view: ModelView) -> ModelBody:
     """The page of one model, but for its log."""
     name = view.request.id
     waiting = (one for pool in desk.services.fleet.pools() for one in pool.waiting if one.model == name)
-    return body_of(view, recent_events(desk.services, name), next(waiting, None))
+    devices = desk.devices.look(running_instances((view,))).devices
+    held = {i.instance: device_bytes_of(i.pid, devices) for i in view.instances if i.pid is not None}
+    return body_of(view, recent_events(desk.services, name), next(waiting, None), held)
 
 
 def log_now(desk: Desk, model_id: str, query: LogQuery, replicas: int) -> LogView:

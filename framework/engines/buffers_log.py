@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from framework.values.device import HOST_NAME
+from framework.values.plan import MemoryLine
 
 MIB = 2**20
 # Time, level and tag may be missing; then the name of the function that prints.
@@ -35,6 +36,16 @@ MAPPED = "CPU_Mapped"
 # Apple's GPU maps the file and keeps it; the buffer counts as the device's.
 OWN_BUFFER = re.compile(r"(?P<device>[A-Za-z]{2,16}\d{1,4})(?:_Mapped|_Private)?")
 MOST_BUFFERS = 4096
+# What a buffer is for, in the words of a plan (13 §2); what is not here is for computing.
+LABELS = {
+    "model": "weights",
+    "KV": "kv",
+    "RS": "recurrent_state",
+    "output": "output",
+    "LoRA": "adapter",
+    "control vector": "adapter",
+    "projector": "projector",
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,8 @@ class Buffers:
     """Empty while the log does not tell of all of them."""
     mapped: Mapping[str, int] = field(default_factory=dict)
     """Pages of files that the system can drop and read again."""
+    lines: tuple[MemoryLine, ...] = ()
+    """Both by what they are for; empty while the log does not tell of all of them."""
 
 
 def read_buffers(lines: Iterable[str]) -> Buffers:
@@ -89,16 +102,21 @@ class _Log:
     def buffers(self) -> Buffers:
         allocated: Counter[str] = Counter()
         mapped: Counter[str] = Counter()
+        by_use: Counter[tuple[str, str, bool]] = Counter()
         remote = self._remote_names()
-        for (buffer, *_), size in self._sizes.items():
+        for (buffer, kind, _), size in self._sizes.items():
+            label = LABELS.get(kind, "compute")
             if buffer == MAPPED:
                 mapped[HOST_NAME] += size
+                by_use[HOST_NAME, label, True] += size
                 continue
             device = remote.get(buffer) or _local_device(buffer)
             if device is None:
                 return Buffers(mapped=dict(mapped))
             allocated[device] += size
-        return Buffers(dict(allocated), dict(mapped))
+            by_use[device, label, False] += size
+        lines = (MemoryLine(*use[:2], size, "measured", mapped=use[2]) for use, size in by_use.items())
+        return Buffers(dict(allocated), dict(mapped), tuple(lines))
 
     def _take(self, source: str, found: re.Match[str]) -> None:
         if self._measuring:

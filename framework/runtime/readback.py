@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from framework.engines.buffers_log import read_buffers
@@ -10,6 +12,7 @@ from framework.engines.draft_refusal import draft_refusal
 from framework.engines.offload_log import OffloadVerdict, offload_verdict
 from framework.engines.spec_args import drafter, spec_types
 from framework.runtime.engine_client import EngineClient
+from framework.runtime.held_memory import host_memory_of
 from framework.runtime.launch import Running
 from framework.values.device import HOST_NAME
 from framework.values.plan import LaunchPlan, LaunchResult
@@ -36,7 +39,8 @@ async def read_back(
     context = per_slot * (1 if plan.unified else slots) if per_slot else None
     modalities = props.get("modalities")
     kinds = modalities if isinstance(modalities, Mapping) else {}
-    allocated = allocated_bytes(plan, lines)
+    allocated, told = allocated_bytes(plan, lines), read_buffers(lines).lines
+    host = await asyncio.to_thread(host_memory_of, running.child.pid)
     verdict = offload_verdict(lines)
     speculation, why_not = _speculation(plan, slots_seen, lines)
     fallback = _cpu_fallback(plan, verdict)
@@ -51,13 +55,19 @@ async def read_back(
         audio=kinds.get("audio") is True,
         offload=_offload(plan, verdict, allocated),
         allocated_bytes=allocated,
+        buffers=tuple(replace(line, device=_outside(plan, line.device)) for line in told),
+        held_bytes={} if host is None else {HOST_NAME: host.own_bytes},
     )
 
 
 def allocated_bytes(plan: LaunchPlan, lines: Iterable[str]) -> dict[str, int]:
     """What the engine says it took of each device, by the names that everybody else uses."""
-    outside = {child: name for name, child in plan.placement.child_names.items()}
-    return {outside.get(name, name): size for name, size in read_buffers(lines).allocated.items()}
+    return {_outside(plan, name): size for name, size in read_buffers(lines).allocated.items()}
+
+
+def _outside(plan: LaunchPlan, name: str) -> str:
+    """What everybody else calls a device of the engine's."""
+    return next((known for known, child in plan.placement.child_names.items() if child == name), name)
 
 
 def _speculation(

@@ -117,12 +117,14 @@ def parse_slot(raw: Mapping[str, Any]) -> Slot:
     cached = _count(raw.get("n_prompt_tokens_cache"))
     done = min(prompt, cached + _count(raw.get("n_prompt_tokens_processed")))
     state: Literal["idle", "processing_prompt", "generating"] = "idle"
-    if raw.get("is_processing") is True:
+    # Builds before the summer of 2024 had a number in its place: 0 is idle.
+    if raw.get("is_processing") is True or _count(raw.get("state")):
         state = "generating" if generated else "processing_prompt"
     return Slot(
         id=_count(raw.get("id")),
         state=state,
-        context_tokens=prompt,
+        # Builds that do not tell the length of a prompt tell at least what came after it.
+        context_tokens=max(prompt, generated),
         context_limit=_count(raw.get("n_ctx")),
         # `n_prompt_tokens` grows with every generated token (15 §6): what is generated is no prompt.
         prompt_tokens=max(0, prompt - generated),

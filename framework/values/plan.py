@@ -236,3 +236,7 @@ class LaunchResult:
     failure: Failure | None = None
     allocated_bytes: Mapping[str, int] = field(default_factory=dict)
     """What the engine says it took of each device, by the names everybody sees; empty if it did not say."""
+    buffers: tuple[MemoryLine, ...] = ()
+    """The same one by one, with the pages of files that it mapped; empty if it did not say."""
+    held_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What the system said that its process held of host memory when it was ready; empty if it did not."""

@@ -84,7 +84,8 @@ def test_status_of_an_instance_has_the_keys_of_the_specification() -> None:
     document = as_json(status())["models"][0]["instances"][0]
     assert document.keys() == INSTANCE_KEYS
     assert document["running"].keys() == {
-        "argv", "context", "slots", "kv_cache", "speculation", "offloaded",
+        "argv", "context", "slots", "kv_cache", "speculation", "offloaded", "buffers",
+            "held_bytes",
     }  # fmt: skip
     assert document["slots"][0].keys() == SLOT_KEYS
     assert document["speculation"].keys() == SPECULATION_KEYS

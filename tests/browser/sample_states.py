@@ -16,7 +16,7 @@ from tests.api.model_folder import fill
 from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import FakeSystem, make_system
 from tests.dashboard.renders import PROBLEM, hostile_pool, planned, retrying
-from tests.dashboard.samples import HOSTILE
+from tests.dashboard.samples import GIB, HOSTILE
 
 WATCH_KEY = "look"
 """Of a system that is closed."""
@@ -41,7 +41,7 @@ def ordinary(folder: Path) -> FakeSystem:
         samples.model("flaky", State.BACKOFF, instances=(retrying(),)),
         samples.model("big-one", State.PENDING, queue=QueueView(3, 16, 4.2, 11.7, position=1)),
         planned("on-host", fits.ON_HOST),
-        planned("on-two", fits.ON_TWO),
+        planned("on-two", fits.ON_TWO, samples.result(buffers=fits.SAID_OF_TWO, held_bytes={"CPU": 2 * GIB})),
         planned("on-three", fits.ON_THREE),
         *spec_samples.all_models()[:-1],
         folder=fill(folder),

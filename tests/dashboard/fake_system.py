@@ -20,7 +20,6 @@ from framework.api.answers import (
 )
 from framework.api.facts import preview
 from framework.api.model_files import ModelFiles
-from framework.api.reason_guide import read_guide
 from framework.api.services import Diff, Services
 from framework.api.sessions import Sessions
 from framework.application import make_application
@@ -199,7 +198,6 @@ def make_system(
         meters=Meters(),
         allowances=Allowances(),
         engine_metrics=NoEngines(),
-        reasons=read_guide(ROOT / "docs" / "reasons.md"),
         serve=PublicEndpoint(proxy).serve_proven,
     )
     app = make_application(proxy, services, TEMPLATES, static_dir)

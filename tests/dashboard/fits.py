@@ -90,3 +90,20 @@ ON_THREE = fit_of(
     Vulkan0=7 * GIB,
     RPC0=7 * GIB,
 )
+
+
+def _said(name: str, weights: int, cache: int, compute: int) -> tuple[MemoryLine, ...]:
+    return (
+        line(name, "weights", weights, "measured"),
+        line(name, "kv", cache, "measured"),
+        line(name, "compute", compute, "measured"),
+    )
+
+
+SAID_OF_TWO = (
+    *_said("CUDA0", 9 * GIB, 3 * GIB, 570 * MIB),
+    *_said("CUDA1", 6 * GIB, 2 * GIB, 560 * MIB),
+    line("CPU", "weights", 92 * MIB, "measured", mapped=True),
+    *_said("CPU", 0, 180 * MIB, 22 * MIB)[1:],
+)
+"""What the engine of `ON_TWO` allocated: on CUDA1 more than was planned."""

@@ -31,7 +31,7 @@ from framework.runtime.logs import LogLine
 from framework.values.event import Event
 from framework.values.instance import InstanceView, ModelView, QueueView, State
 from framework.values.manifest import Manifest
-from framework.values.plan import FitPlan
+from framework.values.plan import FitPlan, LaunchResult
 from framework.values.pool import PoolView, WaitingView
 from framework.values.problem import Problem
 from framework.values.reason import Reason
@@ -40,6 +40,7 @@ from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import DEVICES, ROOT, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
 from tests.dashboard.manifest_renders import hostile_manifest_pages, manifest_pages
+from tests.dashboard.samples import GIB
 from tests.dashboard.try_samples import hostile_try_page, try_pages
 
 OPERATOR = Viewer("dashboard", "csrf-of-the-session", may_operate=True, may_sign_out=False)
@@ -134,7 +135,7 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         samples.model("leaving", State.DRAINING, removed=True),
         samples.model("flaky", State.BACKOFF, instances=(retrying(),)),
         planned("on-host", fits.ON_HOST),
-        planned("on-two", fits.ON_TWO),
+        planned("on-two", fits.ON_TWO, samples.result(buffers=fits.SAID_OF_TWO, held_bytes={"CPU": 2 * GIB})),
         planned("on-three", fits.ON_THREE),
     )
     events = (
@@ -279,10 +280,12 @@ def all_fragments() -> Iterator[Fragment]:
     yield banner_fragment(banner_of(manifest(PROBLEM)))
 
 
-def planned(name: str, fit: FitPlan) -> ModelView:
-    """A model whose memory was planned."""
+def planned(name: str, fit: FitPlan, result: LaunchResult | None = None) -> ModelView:
+    """A model whose memory was planned, and what came of it."""
     asked = samples.request(name)
-    return samples.model(instances=(samples.instance(asked, plan=samples.plan(asked, fit=fit)),), asked=asked)
+    plan = samples.plan(asked, fit=fit)
+    instance = samples.instance(asked, plan=plan, result=result or samples.result())
+    return samples.model(instances=(instance,), asked=asked)
 
 
 def retrying() -> InstanceView:

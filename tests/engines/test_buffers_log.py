@@ -51,6 +51,24 @@ def test_a_start_on_one_device() -> None:
     assert round(found.mapped["CPU"] / MIB, 2) == 92.10
 
 
+def test_each_buffer_is_told_by_what_it_is_for() -> None:
+    adapter = "llama_adapter_lora_init_impl:    Vulkan0 LoRA buffer size =     8.00 MiB\n"
+    found = {
+        (one.device, one.label, one.mapped): round(one.bytes / MIB, 2)
+        for one in read(ON_VULKAN + adapter).lines
+    }
+    assert found == {
+        ("CPU", "weights", True): 92.10,
+        ("Vulkan0", "weights", False): 47.71,
+        ("CPU", "output", False): 0.75,
+        ("CPU", "kv", False): 31.50,
+        ("Vulkan0", "kv", False): 13.50,
+        ("Vulkan0", "compute", False): 15.70,
+        ("CPU", "compute", False): 4.26,
+        ("Vulkan0", "adapter", False): 8.0,
+    }
+
+
 def test_servers_count_their_devices_otherwise_than_the_engine() -> None:
     assert in_mib(read(ON_SERVERS)) == {"RPC2": 140.64, "RPC1": 25.22, "CPU": 5.01}
 

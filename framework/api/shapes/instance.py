@@ -10,7 +10,7 @@ from framework.api.shapes.plan import granted_cache_json, instance_plan_json
 from framework.api.shapes.speculation import speculation_json
 from framework.engines.redaction import redact_argv
 from framework.values.instance import ExitInfo, InstanceView, LoadProgress, Slot
-from framework.values.plan import Attempt, LaunchPlan
+from framework.values.plan import Attempt, LaunchPlan, MemoryLine
 from framework.values.spec_yield import SpeedAt
 
 # 07 §3.9: the differences that count as drift of a running instance.
@@ -126,7 +126,14 @@ def _running_json(view: InstanceView) -> dict[str, Any] | None:
         "kv_cache": granted_cache_json(view.plan.cache_types if view.plan else view.request.cache_type),
         "speculation": result.speculation,
         "offloaded": result.offload,
+        "buffers": [_buffer_json(line) for line in result.buffers],
+        "held_bytes": dict(result.held_bytes),
     }
+
+
+def _buffer_json(line: MemoryLine) -> dict[str, Any]:
+    """Memory that the engine says it allocated, or mapped from a file."""
+    return {"device": line.device, "label": line.label, "bytes": line.bytes, "mapped": line.mapped}
 
 
 def _binary_json(plan: LaunchPlan) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from framework.dashboard.pages.instance_facts import (
     whole_s,
 )
 from framework.dashboard.pages.log import LogView
+from framework.dashboard.pages.memory_check import MemoryCheckSection, memory_check_section
 from framework.dashboard.pages.pools import WaitingRow, waiting_row
 from framework.dashboard.pages.process import (
     AttemptList,
@@ -47,6 +48,9 @@ LOAD_MODES: dict[LoadMode, str] = {
     "on-demand": "at the first request",
     "manual": "only by Load",
 }
+
+
+NOTHING_HELD: Mapping[str, Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class InstanceSection:
     compare: CompareTable
     reasons: ReasonList
     memory: MemorySection
+    memory_check: MemoryCheckSection
     slots: SlotGrid
     process: ProcessFacts | None
     command: CommandLine | None
@@ -134,14 +139,22 @@ class ModelPage:
     log: LogView
 
 
-def body_of(view: ModelView, recent: RecentEvents, waiting: WaitingView | None = None) -> ModelBody:
-    """The body of the page; its buttons lead back to it. `waiting`: its first replica that waits."""
+def body_of(
+    view: ModelView,
+    recent: RecentEvents,
+    waiting: WaitingView | None = None,
+    held: Mapping[str, Mapping[str, int]] = NOTHING_HELD,
+) -> ModelBody:
+    """The body of the page; its buttons lead back to it. `waiting`: its first replica that waits.
+
+    `held` is what drivers say that its processes hold, by instance and device.
+    """
     actions = actions_of(view)
     unloadable = any(action.label == "Unload" for action in actions)
     return ModelBody(
         head=head_of(view, waiting),
         buttons=ModelActions(actions, UNLOAD_MODES if unloadable else (), model_url(view.request.id)),
-        instances=InstanceSections(tuple(sections_of(view))),
+        instances=InstanceSections(tuple(sections_of(view, held))),
         recent=recent,
     )
 
@@ -173,15 +186,18 @@ def head_of(view: ModelView, waiting: WaitingView | None = None) -> ModelHead:
     )
 
 
-def sections_of(view: ModelView) -> Iterable[InstanceSection]:
+def sections_of(
+    view: ModelView, held: Mapping[str, Mapping[str, int]] = NOTHING_HELD
+) -> Iterable[InstanceSection]:
     """A section for each instance, the serving one first; one of the request alone when there is none."""
     serving = serving_instance(view)
     if serving is None:
-        yield _section(view, None, "")
+        yield _section(view, None, "", {})
         return
     several = len(view.instances) > 1
     for instance in sorted(view.instances, key=lambda i: (i.replica, i is not serving, i.generation)):
-        yield _section(view, instance, _heading(instance, view) if several else "")
+        heading = _heading(instance, view) if several else ""
+        yield _section(view, instance, heading, held.get(instance.instance, {}))
 
 
 def body_fragment(body: ModelBody) -> Fragment:
@@ -209,7 +225,9 @@ def gone_fragment(name: str) -> Fragment:
     return Fragment("model", "_model_gone.html", "gone", GoneModel(name), outline="gone")
 
 
-def _section(view: ModelView, instance: InstanceView | None, heading: str) -> InstanceSection:
+def _section(
+    view: ModelView, instance: InstanceView | None, heading: str, held: Mapping[str, int]
+) -> InstanceSection:
     # What the manifest asks now, whatever the instance was started with.
     request, waits = view.request, view.queue.position is not None
     element = element_id("i", instance.instance if instance else request.id)
@@ -234,6 +252,12 @@ def _section(view: ModelView, instance: InstanceView | None, heading: str) -> In
             plan.fit if plan is not None else None,
             of_last_start=instance is not None and instance.granted is None,
         ),
+        memory_check=memory_check_section(
+            f"{element}-check",
+            plan.fit if plan is not None else None,
+            instance.running if instance else None,
+            held,
+        ),
         slots=slot_grid(f"{element}-slots", instance),
         process=process_facts(f"{element}-process", instance) if instance else None,
         command=command_line(f"{element}-command", instance) if instance else None,
@@ -246,6 +270,7 @@ def _section_fragment(section: InstanceSection) -> Fragment:
         Fragment(section.compare.id, "_compare.html", "compare", section.compare),
         Fragment(section.reasons.id, "_reasons.html", "reasons", section.reasons),
         Fragment(section.memory.id, "_memory.html", "memory", section.memory),
+        Fragment(section.memory_check.id, "_memory_check.html", "check", section.memory_check),
         slot_fragment(section.slots),
         Fragment(section.attempts.id, "_attempts.html", "attempts", section.attempts),
     ]

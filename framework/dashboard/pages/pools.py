@@ -30,6 +30,7 @@ from framework.values.request import PoolLimits
 from framework.values.units_text import UNKNOWN, counted, duration, percent, size
 
 POOLS = "/pools"
+GPU_NOT_LISTED = "gpu_not_listed"
 # An idle time is shown in steps: finer ones would only be sent, and nobody reads them.
 IDLE_STEPS_S = ((60.0, 5), (3600.0, 60))
 LONG_IDLE_STEP_S = 600
@@ -116,6 +117,8 @@ class PoolSection:
     asked: str
     rules: tuple[str, ...]
     evictions: int
+    lacks: str
+    """What is missing where it should be; empty for nothing."""
     devices: Devices
     residents: Residents
     waiting: Waiting
@@ -144,7 +147,8 @@ def pool_sections(
     """The pools in declared order."""
     views = {view.request.id: view for view in models}
     seen = tuple(pools)
-    sections = tuple(_section(pool, views, devices.sampled_at) for pool in seen)
+    hidden = any(reason.code == GPU_NOT_LISTED for reason in devices.reasons)
+    sections = tuple(_section(pool, views, devices.sampled_at, hides_gpu=hidden) for pool in seen)
     counted_pages = any(_counts_pages(pool, use) for pool in seen for use in pool.devices)
     return PoolSections(sections, devices.reasons, LEGEND_OF_BUDGETS if counted_pages else LEGEND)
 
@@ -177,11 +181,13 @@ def _section_fragment(section: PoolSection) -> Fragment:
         Fragment(section.waiting.id, "_pool_waiting.html", "waiting", section.waiting),
         Fragment(section.residents.id, "_pool_residents.html", "residents", section.residents),
     )
-    outline = (section.name, section.asked, section.rules, section.evictions)
+    outline = (section.name, section.asked, section.rules, section.evictions, section.lacks)
     return Fragment(section.id, "_pool.html", "pool", section, outline=outline, parts=parts)
 
 
-def _section(pool: PoolView, views: Mapping[str, ModelView], listed_at: datetime | None) -> PoolSection:
+def _section(
+    pool: PoolView, views: Mapping[str, ModelView], listed_at: datetime | None, *, hides_gpu: bool
+) -> PoolSection:
     element = element_id("pool", pool.limits.name)
     order = {instance: place for place, instance in enumerate(pool.next_to_leave, 1)}
     by_turn = sorted(pool.residents, key=lambda one: order.get(one.instance, len(order) + 1))
@@ -194,10 +200,18 @@ def _section(pool: PoolView, views: Mapping[str, ModelView], listed_at: datetime
         asked=", ".join(pool.limits.devices),
         rules=tuple(_rules(pool.limits)),
         evictions=pool.evictions,
+        lacks=_lacks(pool) if hides_gpu else "",
         devices=Devices(f"{element}-devices", devices, listing),
         residents=Residents(f"{element}-residents", rows, f"{POOLS}#{element}"),
         waiting=Waiting(f"{element}-waiting", tuple(map(waiting_row, pool.waiting))),
     )
+
+
+def _lacks(pool: PoolView) -> str:
+    """What of a pool an engine should list and does not, although a driver is there (case MD-09)."""
+    if set(pool.limits.devices) == {CPU} or any(use.kind == "gpu" for use in pool.devices):
+        return ""
+    return f"0 {'GPUs' if pool.devices else 'devices'} (driver present)"
 
 
 def _device(use: DeviceUse, pool: PoolView) -> PoolDevice:
