@@ -16,9 +16,10 @@ from starlette.routing import Route
 
 from framework.dashboard.answers import SIGN_IN
 from framework.dashboard.live_sources import LIVE
+from framework.dashboard.routes import dashboard_routes
 from framework.dashboard.urls import file_url, model_url, reason_url
 from tests.browser.visitor import overflow_px
-from tests.dashboard.fake_system import ROOT, FakeSystem
+from tests.dashboard.fake_system import ROOT, STATIC, TEMPLATES, FakeSystem
 
 Scheme = Literal["light", "dark"]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -32,7 +33,7 @@ HEIGHT = 900
 BAD = ("serious", "critical")
 NAME_LENGTH = 60
 # Answers that are no pages, and the page that those who are in are sent away from.
-NO_PAGES = (LIVE, "/static/", "/api/", "/metrics", "/openapi.json", SIGN_IN)
+NO_PAGES = (LIVE, "/static/", SIGN_IN)
 
 RUN_AXE = """async () => {
   const found = await axe.run(document, {resultTypes: ["violations"]});
@@ -95,7 +96,7 @@ async def addresses(system: FakeSystem, models: Sequence[str], codes: Iterable[s
     }
     paths = [
         route.path
-        for route in system.app.routes
+        for route in dashboard_routes(system.services, TEMPLATES, STATIC)
         if isinstance(route, Route) and "GET" in (route.methods or ()) and not route.path.startswith(NO_PAGES)
     ]
     unknown = [path for path in paths if "{" in path and path not in named]
