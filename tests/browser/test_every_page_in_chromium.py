@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.sample_states import STATES, WATCH_KEY, WIDE, closed
 from tests.browser.site import serve
-from tests.browser.visitor import visit
+from tests.browser.visitor import is_live, visit
 from tests.browser.walk import ALL_LOOKS, TWO_LOOKS, Findings, addresses, look, source, tab_through
 from tests.dashboard.samples import HOSTILE
 
@@ -45,6 +45,8 @@ async def test_every_page_is_whole_and_for_everybody(
             where = f"{state} {path}"
             async with visit(chromium, allowed=NO_SUCH_THING) as page:
                 await page.goto(url + path)
+                if await page.locator("#live").count():
+                    await is_live(page)
                 looks = ALL_LOOKS if state == "ordinary" else TWO_LOOKS
                 await look(page, where, source(axe_script), findings, looks)
                 if state == "broken":

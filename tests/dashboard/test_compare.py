@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from framework.dashboard.pages.compare import CompareRow, compare_table
+from framework.dashboard.pages.compare import CompareRow, compare_table, limiting_device
 from framework.values.instance import InstanceView, State
 from framework.values.plan import FitPlan, SpecDecision
 from framework.values.request import ModelRequest
-from tests.dashboard import samples
+from tests.dashboard import fits, samples
+from tests.dashboard.samples import MIB
 
 
 def row(label: str, asked: ModelRequest, instance: InstanceView | None) -> CompareRow:
@@ -95,3 +97,33 @@ def test_a_failed_launch_runs_nothing() -> None:
 
 def test_without_an_instance_nothing_is_granted() -> None:
     assert {r.granted for r in compare_table("t", samples.request(), None).rows} == {"\u2013"}
+
+
+def test_what_limits_an_automatic_context_is_named() -> None:
+    """MD-11: asked as much as there is, trained for 262,144, granted 8,960, and which device is full."""
+    fit = fits.fit_of(
+        fits.line("CUDA0", "weights", 14_000 * MIB),
+        fits.line("CUDA0", "kv", 560 * MIB),
+        fits.line("CUDA1", "kv", 560 * MIB),
+        CUDA0=14_600 * MIB,
+        CUDA1=15_000 * MIB,
+    )
+    asked = samples.request("large", n_ctx=0)
+    plan = samples.plan(asked, fit=replace(fit, context=8960), context=0, context_train=262_144)
+    rows = {row.label: row for row in compare_table("c", asked, samples.instance(asked, plan=plan)).rows}
+    row = rows["Context limited by"]
+    assert (row.asked, row.granted) == (
+        "at most 262,144 tokens",
+        "CUDA0: 14 GiB of 14 GiB that may be planned",
+    )
+    assert rows["Context"].granted == "8,960 tokens"
+
+
+def test_a_context_as_long_as_wanted_has_no_limit() -> None:
+    asked = samples.request("small")
+    labels = [row.label for row in compare_table("c", asked, samples.instance(asked)).rows]
+    assert "Context limited by" not in labels
+
+
+def test_where_nothing_was_planned_the_engine_limits() -> None:
+    assert limiting_device(FitPlan()) == "the engine's own fit step, by what is free"

@@ -17,7 +17,7 @@ from framework.dashboard.pages.spec_words import (
 )
 from framework.dashboard.pages.speculation import card_url
 from framework.values.instance import InstanceView
-from framework.values.plan import LaunchPlan, LaunchResult
+from framework.values.plan import FitPlan, LaunchPlan, LaunchResult
 from framework.values.request import ModelRequest
 from framework.values.units_text import UNKNOWN, counted, size
 
@@ -55,6 +55,7 @@ def compare_table(element: str, request: ModelRequest, instance: InstanceView | 
     words = spec_words(request, instance)
     rows = (
         _comparable("Context", *_context(request, plan, result)),
+        *_context_limit(plan),
         _comparable("Slots", *_slots(request, plan, result)),
         _comparable("KV cache (K / V)", *_kv_cache(request, plan, result)),
         CompareRow("Speculation", words.asked, words.resolved, words.running, differs=words.differs),
@@ -87,6 +88,28 @@ def _context(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResul
     granted = _planned_context(plan)
     running = counted(result.context, "token") if result is not None and result.context else UNKNOWN
     return asked, granted, running
+
+
+def _context_limit(plan: LaunchPlan | None) -> Iterator[CompareRow]:
+    """What keeps the context below the longest that was wanted (case MD-11)."""
+    granted = plan.fit.context or plan.context if plan is not None else 0
+    wanted = plan.request.n_ctx or plan.context_train or 0 if plan is not None else 0
+    if plan is not None and 0 < granted < wanted:
+        yield CompareRow(
+            "Context limited by", f"at most {counted(wanted, 'token')}", limiting_device(plan.fit), UNKNOWN
+        )
+
+
+def limiting_device(fit: FitPlan) -> str:
+    """The device of the cache that has the least left, with what is taken of it."""
+    holders = {line.device for line in fit.lines if line.label == "kv"}
+    taken = {
+        name: (fit.needed_bytes(name), fit.budget_bytes[name]) for name in holders & set(fit.budget_bytes)
+    }
+    if not taken:
+        return "the engine's own fit step, by what is free"
+    name, (needed, budget) = min(taken.items(), key=lambda item: item[1][1] - item[1][0])
+    return f"{name}: {size(needed)} of {size(budget)} that may be planned"
 
 
 def _slots(request: ModelRequest, plan: LaunchPlan | None, result: LaunchResult | None) -> Texts:
