@@ -57,17 +57,20 @@ FROM_THE_TOP = """() => {
   document.body.removeAttribute("tabindex");
   scrollTo(0, 0);
 }"""
-FOCUSED = """() => {
-  const one = document.activeElement;
-  if (one === null || one === document.body) return null;
-  const style = getComputedStyle(one);
-  const box = one.getBoundingClientRect();
-  return {
-    number: one.dataset.walk ?? null,
-    html: one.outerHTML.slice(0, 120),
-    outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1,
-    inside: box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight,
-  };
+# What the focus comes to, in order, until it leaves the page or comes back to where it has been.
+WATCH_FOCUS = """() => {
+  window.walked = [];
+  document.addEventListener("focusin", (event) => {
+    const one = event.target;
+    const style = getComputedStyle(one);
+    const box = one.getBoundingClientRect();
+    window.walked.push({
+      number: one.dataset.walk ?? null,
+      html: one.outerHTML.slice(0, 120),
+      outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1,
+      inside: box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight,
+    });
+  });
 }"""
 
 
@@ -127,20 +130,16 @@ async def tab_through(page: Page, where: str, findings: Findings) -> None:
     """Every control is reached by Tab, and is seen to be."""
     wanted = int(await page.evaluate(REACHABLE))
     await page.evaluate(FROM_THE_TOP)
-    reached: set[str] = set()
-    for _ in range(wanted + 5):
+    await page.evaluate(WATCH_FOCUS)
+    for _ in range(wanted):
         await page.keyboard.press("Tab")
-        focused: dict[str, Any] | None = await page.evaluate(FOCUSED)
-        if focused is None:
-            break
+    walked: list[dict[str, Any]] = await page.evaluate("() => window.walked")
+    for focused in walked:
         if not focused["outlined"]:
             findings.add(where, f"the focus is not seen on {focused['html']}")
         if not focused["inside"]:
             findings.add(where, f"the focus is out of sight on {focused['html']}")
-        if focused["number"] in reached:
-            break
-        if focused["number"] is not None:
-            reached.add(focused["number"])
+    reached = {focused["number"] for focused in walked}
     missed = sorted(set(map(str, range(wanted))) - reached, key=int)
     for number in missed:
         html = await page.locator(f'[data-walk="{number}"]').evaluate("(e) => e.outerHTML.slice(0, 120)")
