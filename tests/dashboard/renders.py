@@ -178,13 +178,18 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         yield name, Page(template, value)
     yield from edited_pages()
     yield from reason_pages_of(events)
+    yield from event_pages(events)
+    yield from bare_pages()
+
+
+def event_pages(events: tuple[Event, ...]) -> Iterator[tuple[str, Page]]:
+    """Events in the middle of the log, none at all, and none that pass."""
     query = EventQuery(model="smollm2", kind="state", before=9)
     yield "events", Page("events.html", events_page(shell("events"), query, ("smollm2",), events, older=True))
     empty = events_page(shell("events", live_url="/live"), EventQuery(), (), (), older=False)
     yield "events-empty", Page("events.html", empty)
     missed = events_page(shell("events"), EventQuery(kind="ready"), (), (), older=False)
     yield "events-filter-finds-nothing", Page("events.html", missed)
-    yield from bare_pages()
 
 
 def bare_pages() -> Iterator[tuple[str, Page]]:
