@@ -164,8 +164,8 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         yield f"model-{view.request.id}", Page("model.html", model_page(view, "a line"))
     waits = samples.model(state=State.PENDING, queue=QueueView(3, 16, 4.2, 11.7, position=1))
     yield "model-that-waits", Page("model.html", model_page(waits, waiting=pool_samples.waiting()))
-    yield from pool_pages()
-    yield from speculation_pages()
+    for pages in (pool_pages, speculation_pages, edited_pages):
+        yield from pages()
     yield from (
         (name, Page("try.html", value)) for name, value in try_pages(shell("try", live_url="/live?page=try"))
     )
@@ -176,7 +176,6 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     )
     for name, template, value in file_pages(shell("files")):
         yield name, Page(template, value)
-    yield from edited_pages()
     yield from reason_pages_of(events)
     yield from event_pages(events)
     yield from bare_pages()
