@@ -284,7 +284,7 @@ def test_diff_as_json_is_the_shape_of_the_specification(paddock: Paddock, server
 def test_diff_of_a_broken_file_ends_with_2(paddock: Paddock, server: Running) -> None:
     from framework.api.answers import DiffAnswer
 
-    async def broken(_text: str | None) -> DiffAnswer:
+    async def broken(_text: str | None, _file: str | None = None) -> DiffAnswer:
         return DiffAnswer(problems=(PROBLEM,))
 
     object.__setattr__(server.world.services, "diff", broken)
