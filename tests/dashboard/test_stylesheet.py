@@ -70,3 +70,13 @@ def test_no_style_is_left_for_a_class_that_no_template_has() -> None:
     # Put together by a template from a prefix and a value.
     made = {name for name in styled if name.startswith(("tone-", "icon-", "tile-", "page-", "diff-"))}
     assert {name for name in styled - made if name not in text} == set()
+
+
+def test_no_part_of_the_style_is_caught_in_one_for_narrow_windows() -> None:
+    """Headings stand between rules, so that a lost brace is seen."""
+    depth, nested = 0, []
+    for line in (STATIC / "app.css").read_text(encoding="utf-8").splitlines():
+        if line.startswith("/* ") and depth:
+            nested.append(line)
+        depth += line.count("{") - line.count("}")
+    assert (nested, depth) == ([], 0)

@@ -161,6 +161,11 @@ def test_a_mistake_shows_while_it_is_typed_and_leads_to_its_line(paddock: Runnin
     field, old = page.locator("#manifest-text"), text_of(paddock)
     expect(field).to_have_value(old)
     expect(page.locator("#manifest-verdict")).to_have_text(RIGHT)
+    numbers, lines = (page.locator(name).bounding_box() for name in ("#gutter", "#manifest-text"))
+    assert numbers is not None
+    assert lines is not None
+    assert numbers["x"] + numbers["width"] <= lines["x"], "the numbers stand beside their lines"
+    assert abs(numbers["height"] - lines["height"]) < 2, "and are as high as they are"
     at = old.index("threads = ")
     field.evaluate("(field, at) => { field.focus(); field.setSelectionRange(at, at); }", at)
     page.keyboard.type("x")
