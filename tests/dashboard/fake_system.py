@@ -173,10 +173,7 @@ def make_system(
         return answers[-1]
 
     editor = make_editor(current, fleet.views, events)
-
-    records: list[RequestRecord] = []
-    leases = RecordingFleet(lambda: current.manifest, lambda: engine_url)
-    proxy = ProxyServices(leases, current, on_finished=records.append)
+    proxy, leases, records = _endpoint(current, engine_url)
     services = Services(
         version="0.1.0",
         started_at=started_at,
@@ -202,6 +199,15 @@ def make_system(
     )
     app = make_application(proxy, services, TEMPLATES, static_dir)
     return FakeSystem(services, fleet, current, app, listed, leases, records)
+
+
+def _endpoint(
+    current: CurrentManifest, engine_url: str
+) -> tuple[ProxyServices, RecordingFleet, list[RequestRecord]]:
+    """The real endpoint, over leases on one engine; what it was asked ends up in the list."""
+    records: list[RequestRecord] = []
+    leases = RecordingFleet(lambda: current.manifest, lambda: engine_url)
+    return ProxyServices(leases, current, on_finished=records.append), leases, records
 
 
 def _manifest(folder: Path, access: Iterable[AccessKey], models: Iterable[ModelView]) -> Manifest:
