@@ -109,13 +109,15 @@ function requestTexts(path, body) {
   const wantsKey = tryForm.dataset.wantsKey === "yes";
   const key = wantsKey ? ' \\\n  -H "Authorization: Bearer $PADDOCK_KEY"' : "";
   const data = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
+  // Without an apostrophe in it, JSON stands in a raw string of Python as it is.
+  const raw = JSON.stringify(body, null, 2).replaceAll("'", "\\u0027");
   const call = path === chatPath ? "chat.completions" : "completions";
   return {
     curl: `curl '${location.origin}${path}' -H 'Content-Type: application/json'${key} -d '${data}'`,
     python:
       `import json\n${wantsKey ? "import os\n" : ""}\nfrom openai import OpenAI\n\n` +
       `client = OpenAI(base_url="${location.origin}/v1", api_key=${wantsKey ? 'os.environ["PADDOCK_KEY"]' : '"none"'})\n` +
-      `answer = client.${call}.create(**json.loads(${JSON.stringify(JSON.stringify(body))}))\nprint(answer)\n`,
+      `answer = client.${call}.create(**json.loads(r'''${raw}'''))\nprint(answer)\n`,
   };
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -185,6 +187,10 @@ async def test_the_request_can_be_copied(chromium: Browser) -> None:
             copied = await page.evaluate("navigator.clipboard.readText()")
             assert copied.startswith(f"curl '{url}/v1/chat/completions'")
             assert "It'\\''s me" in copied
+            program = await page.locator("#turns [data-part=python]").inner_text()
+            literals = [n.value for n in ast.walk(ast.parse(program)) if isinstance(n, ast.Constant)]
+            bodies = [json.loads(one) for one in literals if isinstance(one, str) and one.startswith("{")]
+            assert bodies == [{"model": "smollm2", "messages": [{"role": "user", "content": "It's me"}]}]
 
 
 async def sign_in(page: Page, url: str) -> None:

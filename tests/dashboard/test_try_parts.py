@@ -60,6 +60,7 @@ def test_whatever_was_said_survives_too(text: str) -> None:
         pytest.param('[{"user": "a", "answers": [{}]}]', id="an-answer-of-nothing"),
         pytest.param('[{"user": "a", "answers": 3}]', id="answers-that-are-none"),
         pytest.param("[" * 100_000, id="deep"),
+        pytest.param('[{"user": "\\ud800", "answers": []}]', id="half-a-character"),
         pytest.param(json.dumps([{"user": "a", "answers": []}] * (MOST_TURNS + 1)), id="too-long"),
     ],
 )

@@ -30,9 +30,10 @@ def _curl(base_url: str, path: str, body: Mapping[str, Any], *, wants_key: bool)
 def _python(base_url: str, path: str, body: Mapping[str, Any], *, wants_key: bool) -> str:
     key = f'os.environ["{KEY_VARIABLE}"]' if wants_key else '"none"'
     before = "import json\nimport os\n\n" if wants_key else "import json\n\n"
-    # JSON text inside of a raw string would end at a quote; as a literal of a literal it is always right.
-    url, data = json.dumps(f"{base_url}/v1"), json.dumps(json.dumps(body))
+    # Without an apostrophe in it, JSON stands in a raw string of Python as it is.
+    data = json.dumps(body, ensure_ascii=False, indent=2).replace("'", "\\u0027")
+    url = json.dumps(f"{base_url}/v1")
     return (
         f"{before}from openai import OpenAI\n\nclient = OpenAI(base_url={url}, api_key={key})\n"
-        f"answer = client.{CREATE[path]}.create(**json.loads({data}))\nprint(answer)\n"
+        f"answer = client.{CREATE[path]}.create(**json.loads(r'''{data}'''))\nprint(answer)\n"
     )

@@ -164,4 +164,6 @@ def _answer(value: Mapping[str, Any], place: str) -> Answer:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
+    # Half of a character that takes two cannot be printed; no page has written one.
+    value.encode()
     return value
