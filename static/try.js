@@ -1,11 +1,7 @@
 // The page Try with script: answers as they come, stop, again, edit. Text of models is only ever set as text.
 "use strict";
 
-const tryForm = document.getElementById("try-form");
-const talk = [];
 const running = new Set();
-const chatPath = "/v1/chat/completions";
-const textPath = "/v1/completions";
 // Often enough to read along. Animation frames would stop in a hidden tab, and with them the answer.
 const DRAW_MS = 40;
 const ends = {
@@ -35,90 +31,6 @@ function lanesNow() {
     note: element.querySelector("[data-note]")?.textContent ?? "",
     effort: element.querySelector("select")?.value ?? "",
   }));
-}
-
-// The request
-
-function field(name) {
-  return tryForm.elements[name];
-}
-
-function parsed(name, isRight, wanted) {
-  const box = field(name);
-  box.setCustomValidity("");
-  if (box.value.trim() === "") return undefined;
-  try {
-    const value = JSON.parse(box.value);
-    if (isRight(value)) return value;
-  } catch {
-    // Told below: what is no JSON is as wrong as the wrong JSON.
-  }
-  box.closest("details").open = true;
-  box.setCustomValidity(`This must be ${wanted}.`);
-  return undefined;
-}
-
-function settingsNow() {
-  const settings = { system: field("system").value, format: field("format").value };
-  for (const name of ["temperature", "top_p", "max_tokens", "seed"]) {
-    const text = field(name).value.trim();
-    if (text !== "") settings[name] = Number(text);
-  }
-  settings.tools = parsed("tools", Array.isArray, "a list of tools: [{...}]");
-  settings.schema = parsed("schema", (value) => value !== null && typeof value === "object" && !Array.isArray(value), "a JSON Schema, which is an object: {...}");
-  if (settings.format === "json_schema" && settings.schema === undefined && field("schema").validity.valid) {
-    field("schema").closest("details").open = true;
-    field("schema").setCustomValidity("Give the JSON Schema that the answer has to follow.");
-  }
-  return tryForm.reportValidity() ? settings : null;
-}
-
-function messagesOf(lane, upTo) {
-  const messages = [];
-  for (const turn of talk.slice(0, upTo)) {
-    const answer = turn.answers[lane] ?? turn.answers[0];
-    if (answer === undefined || (answer.trouble !== null && answer.text === "")) continue;
-    messages.push({ role: "user", content: turn.user }, { role: "assistant", content: answer.text });
-  }
-  return messages;
-}
-
-function bodyOf(lane, turn, settings) {
-  const body = { model: lane.model };
-  if (lane.kind === "text") {
-    body.prompt = turn.user;
-  } else {
-    const system = settings.system.trim() === "" ? [] : [{ role: "system", content: settings.system }];
-    body.messages = [...system, ...messagesOf(lane.number, talk.indexOf(turn)), { role: "user", content: turn.user }];
-  }
-  for (const name of ["temperature", "top_p", "max_tokens", "seed"]) {
-    if (name in settings) body[name] = settings[name];
-  }
-  if (lane.kind === "text") return body;
-  if (lane.effort !== "") body.reasoning_effort = lane.effort;
-  if (settings.format === "json_object") body.response_format = { type: "json_object" };
-  if (settings.format === "json_schema") {
-    body.response_format = { type: "json_schema", json_schema: { name: "answer", schema: settings.schema } };
-  }
-  if (settings.tools?.length) body.tools = settings.tools;
-  return body;
-}
-
-// The same as people send it elsewhere. A key is named by a variable, never printed.
-function requestTexts(path, body) {
-  const wantsKey = tryForm.dataset.wantsKey === "yes";
-  const key = wantsKey ? ' \\\n  -H "Authorization: Bearer $PADDOCK_KEY"' : "";
-  const data = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
-  // Without an apostrophe in it, JSON stands in a raw string of Python as it is.
-  const raw = JSON.stringify(body, null, 2).replaceAll("'", "\\u0027");
-  const call = path === chatPath ? "chat.completions" : "completions";
-  return {
-    curl: `curl '${location.origin}${path}' -H 'Content-Type: application/json'${key} -d '${data}'`,
-    python:
-      `import json\n${wantsKey ? "import os\n" : ""}\nfrom openai import OpenAI\n\n` +
-      `client = OpenAI(base_url="${location.origin}/v1", api_key=${wantsKey ? 'os.environ["PADDOCK_KEY"]' : '"none"'})\n` +
-      `answer = client.${call}.create(**json.loads(r'''${raw}'''))\nprint(answer)\n`,
-  };
 }
 
 // Answers on the page
@@ -165,7 +77,10 @@ function draw(element, answer) {
   trouble.hidden = answer.trouble === null;
   if (answer.trouble !== null) {
     for (const name of ["message", "remedy", "code"]) part(trouble, `trouble-${name}`).textContent = answer.trouble[name];
-    part(trouble, "trouble-link").href = `/reasons/${encodeURIComponent(answer.trouble.code)}`;
+    const reason = part(trouble, "trouble-reason");
+    reason.hidden = answer.trouble.reason === "";
+    reason.href = `/reasons/${encodeURIComponent(answer.trouble.reason)}`;
+    reason.firstElementChild.textContent = answer.trouble.reason;
     part(trouble, "sign-in").hidden = answer.trouble.code !== "key_missing";
   }
   drawList(part(element, "numbers"), answer.numbers, (item, [name, text]) => {
@@ -218,6 +133,7 @@ function troubleOf(error, retryAfter) {
     code,
     message: error?.message ?? "No reason was given.",
     remedy: (error?.reason?.remedy || known.lastElementChild.textContent) + wait,
+    reason: error?.reason?.code ?? "",
   };
 }
 
@@ -342,6 +258,7 @@ async function ask(lane, turn, settings) {
   } finally {
     running.delete(stopper);
     following(() => draw(element, answer));
+    keep();
     showButtons();
   }
 }
@@ -355,11 +272,35 @@ function begin(text, settings) {
   turn.element.scrollIntoView({ block: "nearest" });
 }
 
+// The tab keeps the conversation while its reader looks at other pages. Only the session that had it sees it again.
+
+const KEPT = "paddock-try";
+
+function sessionMark() {
+  return field("csrf_token").value.slice(0, 8);
+}
+
+function keep() {
+  const turns = talk.map(({ user, answers }) => ({ user, answers }));
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify({ mark: sessionMark(), turns }));
+  } catch {
+    // A conversation that is too long to be kept goes on all the same.
+    sessionStorage.removeItem(KEPT);
+  }
+}
+
+function kept() {
+  const found = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  return found !== null && found.mark === sessionMark() ? found.turns : [];
+}
+
 // Buttons and keys
 
 function dropLast() {
   const turn = talk.pop();
   turn.element.remove();
+  keep();
   return turn.user;
 }
 
@@ -397,6 +338,7 @@ function startTry() {
     event.preventDefault();
     talk.length = 0;
     byId("turns").replaceChildren();
+    keep();
     showButtons();
     byId("try-message").focus();
   });
@@ -413,7 +355,8 @@ function startTry() {
   field("max_tokens").placeholder = "as set";
   byId("try-shortcuts").hidden = false;
   // A conversation that began without script goes on with it.
-  for (const turn of JSON.parse(byId("try-talk").value || "[]")) {
+  const begun = byId("try-talk").value;
+  for (const turn of begun === "" ? kept() : JSON.parse(begun)) {
     turn.element = turnElement(turn);
     talk.push(turn);
   }

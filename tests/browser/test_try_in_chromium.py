@@ -86,6 +86,10 @@ async def test_an_error_is_told_with_code_sentence_and_remedy(chromium: Browser)
         await expect(trouble).to_contain_text("No room.")
         await expect(trouble).to_contain_text("Unload `big` first. It may work again in 7 s.")
         await expect(trouble).to_contain_text("no_memory")
+        await trouble.get_by_role("link", name="does_not_fit").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("does_not_fit")
+        await page.go_back()
+        await expect(page.locator("#turns [data-part=trouble]")).to_contain_text("No room.")
 
 
 async def test_an_error_in_the_middle_keeps_what_was_said(chromium: Browser) -> None:
@@ -126,6 +130,21 @@ async def test_a_session_that_ends_costs_no_conversation(chromium: Browser) -> N
             await expect(page.locator("#turns [data-part=text]").nth(1)).to_have_text("Hello")
             said = [m["content"] for m in running.calls[-1].body["messages"]]
             assert said == ["One", "Hello", "Two"]
+
+
+async def test_another_session_sees_no_conversation_of_this_one(chromium: Browser) -> None:
+    key = AccessKey("laptop", sha256(b"secret").hexdigest(), dashboard="view")
+    async with engine() as running:
+        system = make_system(samples.model(), access=[key], engine_url=running.url)
+        async with serve(system) as url, visit(chromium) as page:
+            await sign_in(page, url)
+            await ask(page, "My secret")
+            await expect(page.locator("#turns [data-part=numbers]")).to_contain_text("Total")
+            await page.reload()
+            await expect(page.locator("#turns [data-part=user]")).to_have_text("My secret")
+            await page.get_by_role("button", name="Sign out", exact=True).click()
+            await sign_in(page, url)
+            await expect(page.locator("#turns .turn")).to_have_count(0)
 
 
 async def test_a_server_that_started_anew_is_asked_as_if_nothing_was(chromium: Browser) -> None:

@@ -270,6 +270,12 @@ def test_every_error_of_the_endpoint_has_its_remedy() -> None:
 
 
 def test_the_reason_of_an_error_knows_more_than_its_code() -> None:
-    error = {"code": "no_memory", "message": "No room.", "reason": {"remedy": "Unload `big`."}}
-    assert trouble_of(error, "5").remedy == "Unload `big`. It may work again in 5 s."
+    error = {
+        "code": "no_memory",
+        "message": "No room.",
+        "reason": {"code": "does_not_fit", "remedy": "Unload `big`."},
+    }
+    trouble = trouble_of(error, "5")
+    assert trouble.remedy == "Unload `big`. It may work again in 5 s."
+    assert (trouble.code, trouble.reason) == ("no_memory", "does_not_fit")
     assert trouble_of({}, None).code == "internal_error"

@@ -30,9 +30,8 @@ FULL = Answer(
     request=RequestText("curl http://127.0.0.1:8080/v1/chat/completions", "import json\n"),
     place="0-0",
 )
-FAILED = Answer(
-    "big", trouble=Trouble("model_load_failed", "Model 'big' failed to load.", "Choose less."), place="0-1"
-)
+NO_ROOM = Trouble("model_load_failed", "Model 'big' failed to load.", "Choose less.", "out_of_memory")
+FAILED = Answer("big", trouble=NO_ROOM, place="0-1")
 TALK: Talk = (Turn("Name two horses.", (FULL, FAILED)),)
 
 
@@ -97,7 +96,7 @@ def hostile_try_page(shell: Shell, text: str) -> TryPage:
         text=text,
         thinking=text,
         calls=(ToolCall(text, text),),
-        trouble=Trouble("a_code", text, text),
+        trouble=Trouble("a_code", text, text, text),
         numbers=((text, text),),
         request=RequestText(text, text),
         place="0-0",

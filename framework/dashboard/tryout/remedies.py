@@ -50,10 +50,9 @@ def trouble_of(error: Mapping[str, Any], retry_after: str | None) -> Trouble:
         str(error.get("code") or "internal_error"),
         str(error.get("message") or "No reason given."),
     )
-    remedy = REMEDIES.get(code, OTHER)
-    reason = error.get("reason")
-    if isinstance(reason, Mapping) and reason.get("remedy"):
-        remedy = str(reason["remedy"])
+    found = error.get("reason")
+    reason: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    remedy = str(reason.get("remedy") or REMEDIES.get(code, OTHER))
     if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
         remedy = f"{remedy} It may work again in {retry_after} s."
-    return Trouble(code, message, remedy)
+    return Trouble(code, message, remedy, str(reason.get("code") or ""))

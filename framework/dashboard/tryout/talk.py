@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from framework.api.errors import ApiError
@@ -29,11 +29,16 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why there is no answer, or not all of one."""
+    """Why there is no answer, or not all of one. `reason` is the code of what is behind it, explained on a
+    page of its own; empty where the error has none."""
 
     code: str
     message: str
     remedy: str
+    reason: str = ""
+
+
+TROUBLE_FIELDS = tuple(field.name for field in fields(Trouble))
 
 
 @dataclass(frozen=True)
@@ -124,9 +129,7 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
         "text": answer.text,
         "thinking": answer.thinking,
         "calls": [{"name": call.name, "arguments": call.arguments} for call in answer.calls],
-        "trouble": None
-        if trouble is None
-        else {"code": trouble.code, "message": trouble.message, "remedy": trouble.remedy},
+        "trouble": None if trouble is None else asdict(trouble),
         "note": answer.note,
         "numbers": [list(pair) for pair in answer.numbers],
         "curl": answer.request.curl,
@@ -151,9 +154,7 @@ def _answer(value: Mapping[str, Any], place: str) -> Answer:
         calls=tuple(
             ToolCall(_text(call["name"]), _text(call["arguments"])) for call in value["calls"][:MOST_CALLS]
         ),
-        trouble=None
-        if trouble is None
-        else Trouble(_text(trouble["code"]), _text(trouble["message"]), _text(trouble["remedy"])),
+        trouble=None if trouble is None else Trouble(*(_text(trouble[name]) for name in TROUBLE_FIELDS)),
         note=_text(value["note"]),
         numbers=tuple((_text(name), _text(text)) for name, text in value["numbers"]),
         request=RequestText(_text(value["curl"]), _text(value["python"])),
