@@ -164,11 +164,8 @@ def all_pages() -> Iterator[tuple[str, Page]]:
         yield f"model-{view.request.id}", Page("model.html", model_page(view, "a line"))
     waits = samples.model(state=State.PENDING, queue=QueueView(3, 16, 4.2, 11.7, position=1))
     yield "model-that-waits", Page("model.html", model_page(waits, waiting=pool_samples.waiting()))
-    for pages in (pool_pages, speculation_pages, edited_pages):
+    for pages in (pool_pages, speculation_pages, edited_pages, tried_pages):
         yield from pages()
-    yield from (
-        (name, Page("try.html", value)) for name, value in try_pages(shell("try", live_url="/live?page=try"))
-    )
     yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)
     yield (
         "model-log-search-finds-nothing",
@@ -189,6 +186,12 @@ def event_pages(events: tuple[Event, ...]) -> Iterator[tuple[str, Page]]:
     yield "events-empty", Page("events.html", empty)
     missed = events_page(shell("events"), EventQuery(kind="ready"), (), (), older=False)
     yield "events-filter-finds-nothing", Page("events.html", missed)
+
+
+def tried_pages() -> Iterator[tuple[str, Page]]:
+    """The page Try."""
+    for name, value in try_pages(shell("try", live_url="/live?page=try")):
+        yield name, Page("try.html", value)
 
 
 def bare_pages() -> Iterator[tuple[str, Page]]:
