@@ -188,5 +188,5 @@ async def test_who_may_only_view_signs_in_looks_and_signs_out(chromium: Browser,
         await expect(page.get_by_role("heading", level=1)).to_have_text("smollm2")
         await expect(page.locator(".who")).to_contain_text("night-shift (view only)")
         await expect(page.get_by_role("button", name="Unload")).to_have_count(0)
-        await page.get_by_role("button", name="Sign out").click()
+        await page.get_by_role("button", name="Sign out", exact=True).click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
