@@ -88,7 +88,7 @@ function draw(element, answer) {
     item.lastElementChild.textContent = text;
   });
   part(element, "request").hidden = answer.curl === "";
-  for (const name of ["curl", "python"]) part(element, name).textContent = answer[name];
+  for (const name of ["curl", "python"]) grow(part(element, name), answer[name]);
 }
 
 function drawList(list, values, fill) {
