@@ -19,15 +19,18 @@ OVER_SHARE = 0.05
 
 
 def planned_bytes(plan: LaunchPlan, devices: Iterable[Device]) -> dict[str, int]:
-    """What may be held of each device of a plan, with all that grows while it serves.
+    """What may be held of each device that was planned with, with all that grows while it serves.
 
-    Memory of a GPU that no driver tells of may be the host's, so there it counts as host memory as well.
+    Nothing where the engine's own fit step decided, since nobody knew what it takes. Memory of a GPU that no
+    driver tells of may be the host's, so there it counts as host memory as well.
     """
-    placement = plan.placement
-    names = {HOST_NAME, *placement.needs_bytes, *placement.grows_bytes}
-    sizes = {n: placement.needs_bytes.get(n, 0) + placement.grows_bytes.get(n, 0) for n in names}
-    inside = [d.name for d in devices if d.kind == "gpu" and (d.is_unified or not (d.uuid or d.bus_id))]
-    sizes[HOST_NAME] += sum(sizes.get(name, 0) for name in inside)
+    needs, grows = plan.placement.needs_bytes, plan.placement.grows_bytes
+    if plan.fit.fits is None:
+        return {}
+    sizes = {name: need + grows.get(name, 0) for name, need in needs.items() if need}
+    if HOST_NAME in sizes:
+        inside = [d.name for d in devices if d.kind == "gpu" and (d.is_unified or not (d.uuid or d.bus_id))]
+        sizes[HOST_NAME] += sum(sizes.get(name, 0) for name in inside)
     return sizes
 
 

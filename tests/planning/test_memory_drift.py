@@ -9,7 +9,7 @@ import pytest
 from framework.planning.memory_drift import memory_over_plan, over_plan, planned_bytes
 from framework.values.device import Device
 from framework.values.engine import EngineBinary, FileId
-from framework.values.plan import Placement
+from framework.values.plan import FitPlan, Placement
 from tests.support.launch_plans import a_plan
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -17,6 +17,7 @@ BINARY = EngineBinary(Path("/e"), Path("/"), FileId(Path("/e"), 1, 1), "manifest
 PLACEMENT = Placement(
     devices=("CUDA0",), needs_bytes={"CUDA0": 20 * GIB, "CPU": GIB}, grows_bytes={"CPU": 8 * GIB}
 )
+FITS = FitPlan(fits=True)
 CARD = Device("CUDA0", "gpu", 24 * GIB, GIB, uuid="GPU-1")
 
 
@@ -41,14 +42,21 @@ def test_a_device_that_was_not_planned_is_not_judged() -> None:
 
 
 def test_what_grows_while_it_serves_is_planned() -> None:
-    assert planned_bytes(a_plan(BINARY, placement=PLACEMENT), [CARD]) == {"CUDA0": 20 * GIB, "CPU": 9 * GIB}
+    plan = a_plan(BINARY, placement=PLACEMENT, fit=FITS)
+    assert planned_bytes(plan, [CARD]) == {"CUDA0": 20 * GIB, "CPU": 9 * GIB}
+
+
+def test_what_the_engine_decided_itself_is_not_judged() -> None:
+    assert planned_bytes(a_plan(BINARY, placement=PLACEMENT), [CARD]) == {}
+    on_card = Placement(devices=("CUDA0",), needs_bytes={"CUDA0": GIB})
+    assert planned_bytes(a_plan(BINARY, placement=on_card, fit=FITS), [CARD]) == {"CUDA0": GIB}
 
 
 @pytest.mark.parametrize(
     "card", [Device("CUDA0", "gpu", 1, 1), Device("CUDA0", "gpu", 1, 1, uuid="GPU-1", is_unified=True)]
 )
 def test_memory_of_a_gpu_that_may_be_the_hosts_counts_there_too(card: Device) -> None:
-    assert planned_bytes(a_plan(BINARY, placement=PLACEMENT), [card])["CPU"] == 29 * GIB
+    assert planned_bytes(a_plan(BINARY, placement=PLACEMENT, fit=FITS), [card])["CPU"] == 29 * GIB
 
 
 def test_the_reason_names_both_numbers_and_what_to_do() -> None:
