@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,8 +28,9 @@ class LoadError(RuntimeError):
 
 
 class ScriptedEngine:
-    """`load_s`: seconds of loading; `deaf`: which nothing ends early; `error`: code and text of its end.
-    `fails_after_s`: the device is lost so long after the start; `ends_s`: seconds that the end takes."""
+    """`load_s`: seconds of loading; `loads_until`: a file that it waits for; `deaf`: which nothing ends early;
+    `error`: code and text of its end. `fails_after_s`: the device is lost so long after the start; `ends_s`:
+    seconds that the end takes."""
 
     def __init__(self, script: dict[str, Any]) -> None:
         self._script = script
@@ -39,6 +41,8 @@ class ScriptedEngine:
     def load(self) -> None:
         self._state = "loading"
         load_s = self._script.get("load_s", 0.0)
+        while "loads_until" in self._script and not Path(self._script["loads_until"]).exists():
+            time.sleep(0.02)
         if self._script.get("deaf"):
             time.sleep(load_s)
         elif self._stopping.wait(load_s):

@@ -181,9 +181,11 @@ def test_a_lost_device_ends_the_process_with_status_3() -> None:
 
 
 def test_it_answers_503_while_it_loads_and_200_then(tmp_path: Path) -> None:
-    with running(tmp_path, load_s=1.5) as server:
+    loaded = tmp_path / "loaded"
+    with running(tmp_path, loads_until=str(loaded)) as server:
         assert wait_until(server.health, what="an answer") == 503
         assert "model loaded" not in server.text
+        loaded.touch()
         wait_until(lambda: server.health() == 200, what="a loaded model")
         assert f"server is listening on http://127.0.0.1:{server.port}" in server.text
         wait_until(lambda: "model loaded" in server.text, what="the line")
