@@ -50,12 +50,13 @@ from framework.runtime.fleet import Fleet
 from framework.runtime.old_logs import remove_old_logs_daily
 from framework.runtime.planner import FactPlanner
 from framework.runtime.process import KILL_WAIT_S
-from framework.runtime.shop import LOGS, Shop, logs_of
+from framework.runtime.shop import LOGS, Shop, logs_in_use
 from framework.runtime.slot_files import drop_orphans, drop_undeclared
 from framework.service_manager import ServiceManager
 from framework.service_report import ServiceReport
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import STORAGE, Earlier, EventLog, utc_now
+from framework.telemetry.history_watch import watch
 from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.telemetry.store import News, Store
@@ -65,6 +66,7 @@ from framework.values.manifest import Manifest
 from framework.values.override import Override
 from framework.values.problem import Problem
 from framework.values.process import DEBUG_VARIABLE
+from framework.values.request_record import RequestRecord
 from framework.web_assets import static_dir, templates_dir
 
 log = logging.getLogger(__name__)
@@ -194,7 +196,7 @@ class Manager:
         self._console = Console(fleet, changes)
         self._store = start.store
         self._ended = start.earlier.ended
-        finished = each(log_record, request_log.keep, self._meters.request_ended)
+        finished = each(log_record, request_log.keep, self._meters.request_ended, self._show_ended)
         self._proxy = ProxyServices(fleet=fleet, current=current, limits=start.limits, on_finished=finished)
         self._allowances = AllowanceFile(directory, self._proxy.allowances)
         self._allowances.read()
@@ -263,7 +265,8 @@ class Manager:
             "service manager": self._report().run(),
             "state directory": self._keep_state(),
             "allowances": self._allowances.run(),
-            "old logs": remove_old_logs_daily(self._shop.state_dir / LOGS, self._logs_in_use),
+            "old logs": remove_old_logs_daily(self._shop.state_dir / LOGS, partial(logs_in_use, self._fleet)),
+            "history": watch(self._fleet, self._services),
             "certificate": CertificateWatch(self._certificate, self._services.events).run(),
         }
         self._tasks = {name: asyncio.create_task(part, name=name) for name, part in parts.items()}
@@ -350,11 +353,10 @@ class Manager:
             if said not in ("", before):
                 log.warning("%s", said)
 
-    def _logs_in_use(self) -> set[str]:
-        """Folders of models that are declared, or still end."""
-        views = self._fleet.views()
-        kept = {logs_of(v.request.id, n) for v in views for n in range(v.request.live.replicas)}
-        return kept | {logs_of(v.request.id, i.replica) for v in views for i in v.instances}
+    def _show_ended(self, record: RequestRecord) -> None:
+        """A refusal touches no instance, so that nobody else says that there is something to see."""
+        self._services.history.request_ended(record)
+        self._services.changes.mark()
 
     async def _end_models(self) -> None:
         """No more applies, then no more models, then no more readers."""

@@ -29,6 +29,11 @@ UNIT = re.compile(r"(^|_)(s|ms|bytes|per_s|fraction|share|ratio|scale|seconds|b)
 # Float fields that are pure numbers, and what they are.
 UNITLESS: dict[str, str] = {
     "framework/dashboard/pages/slots.py:acceptance": "share of drafted tokens; the word of 13 §5",
+    "framework/dashboard/charts/axes.py:low": "of whatever a chart draws",
+    "framework/dashboard/charts/axes.py:high": "of whatever a chart draws",
+    "framework/dashboard/charts/histogram.py:low": "of whatever a chart draws",
+    "framework/dashboard/charts/histogram.py:high": "of whatever a chart draws",
+    "framework/values/history.py:depth": "tokens; a mean",
     "framework/trial.py:acceptance": "share of drafted tokens; the word of 13 §5",
     "framework/values/spec_yield.py:acceptance": "share of drafted tokens; the word of 13 §5",
     "framework/planning/speculation/profit.py:tokens": "a sum that fades",

@@ -1,4 +1,4 @@
-"""`/models/NAME`: one model, its log, and the commands to it (13 §8, 07 §3.11, §5.1)."""
+"""`/models/NAME`: one model, its log, its last hour, and the commands to it (13 §8, 07 §3.11, §5.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from framework.api.inputs import json_object, one_of, only_fields, only_paramete
 from framework.api.lookup import find_model, require_replica, unknown_model
 from framework.api.names import split_name
 from framework.api.services import Services
-from framework.api.shapes import model_json
+from framework.api.shapes import model_history_json, model_json
 from framework.api.streams import frame, sse
 from framework.runtime.logs import LogBuffer
 from framework.values.action import STOP_MODES, StopMode
@@ -25,6 +25,7 @@ from framework.values.instance import ModelView
 
 MODELS_PREFIX = "/api/v1/models/"
 COMMANDS = ("load", "unload", "reload", "replan")
+READS = ("logs", "history")
 DEFAULT_LINES = 200
 # A start prints a few thousand lines at most; the ring holds no more than this (06 §8.4).
 MAX_LINES = 20_000
@@ -34,6 +35,7 @@ LOG_QUERY = ("lines", "replica", "follow")
 MODEL_OPERATIONS = (
     ("", "GET", Description("One model as it is now", "Model"), ()),
     ("/logs", "GET", Description("What its engine printed", media_types=(TEXT, EVENT_STREAM)), LOG_QUERY),
+    ("/history", "GET", Description("What it did in the last hour, by minutes", "ModelHistory"), ()),
     ("/load", "POST", Description("Start it", "Accepted", 202, "NoFields"), ()),
     ("/unload", "POST", Description("Stop it", "Accepted", 202, "StopMode"), ()),
     ("/reload", "POST", Description("Replace its process", "Accepted", 202, "NoFields"), ()),
@@ -43,8 +45,8 @@ MODEL_OPERATIONS = (
 
 
 async def read_model(request: Request, services: Services, _caller: Caller) -> Response:
-    """GET: the model as it is now, or its log."""
-    name, verb = split_name(request.scope, MODELS_PREFIX, ("logs", *COMMANDS))
+    """GET: the model as it is now, its log, or its last hour."""
+    name, verb = split_name(request.scope, MODELS_PREFIX, (*READS, *COMMANDS))
     if verb in COMMANDS:
         raise ApiError(
             405, "method_not_allowed", f"{verb} is a command; use POST.", headers={"Allow": "POST"}
@@ -53,12 +55,14 @@ async def read_model(request: Request, services: Services, _caller: Caller) -> R
     if verb == "logs":
         return _logs(request, services, view)
     only_parameters(request, ())
+    if verb == "history":
+        return Json(model_history_json(services.history.model_now(view.request.id)))
     return Json(model_json(view))
 
 
 async def command_model(request: Request, services: Services, caller: Caller) -> Response:
     """POST: give a command. It is accepted at once; its event and those after it say how it went."""
-    name, verb = split_name(request.scope, MODELS_PREFIX, ("logs", *COMMANDS))
+    name, verb = split_name(request.scope, MODELS_PREFIX, (*READS, *COMMANDS))
     if verb not in COMMANDS:
         message = f"POST needs a command: /models/NAME/ followed by {', '.join(COMMANDS)}."
         raise ApiError(405, "method_not_allowed", message, headers={"Allow": "GET"})

@@ -6,34 +6,41 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from framework.api.auth import Caller
-from framework.api.described import describes
-from framework.api.endpoint import Json
+from framework.api.described import JSON, describes
+from framework.api.endpoint import PRIVATE, Json
 from framework.api.errors import ApiError
-from framework.api.inputs import json_object, only_fields, only_parameters, whole_number
+from framework.api.inputs import json_object, one_of, only_fields, only_parameters, whole_number
+from framework.api.request_export import requests_csv
+from framework.api.request_query import read_filter
 from framework.api.services import Services
 from framework.api.shapes import kept_request_json, running_request_json
 from framework.proxy.model_choice import shown
+from framework.proxy.records import RequestView
+from framework.telemetry.events import utc_now
+from framework.telemetry.request_log import RequestFilter
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 MAX_SEQ = 2**53
-REQUEST_QUERY = ("model", "key", "before", "limit")
+REQUEST_QUERY = ("model", "key", "status", "last_s", "before", "limit", "format")
+CSV = "text/csv"
+FORMATS = ("json", "csv")
+AS_FILE = {"Content-Disposition": 'attachment; filename="requests.csv"'}
 
 
-@describes("Requests")
+@describes("Requests", media_types=(JSON, CSV))
 async def list_requests(request: Request, services: Services, _caller: Caller) -> Response:
     """Those that are served now, and the newest ones of the log that pass the filter, oldest first."""
-    name = request.query_params.get("model") or None
-    # A model that is gone may have left requests, and one that never was has none.
-    model = None if name is None else services.fleet.resolve(name) or name
-    key = request.query_params.get("key") or None
+    wanted = read_filter(request.query_params, services, utc_now())
+    form = one_of("format", request.query_params.get("format") or FORMATS[0], FORMATS)
     kept = await services.request_log.recent(
-        model=model,
-        key=key,
+        wanted,
         before=whole_number(request, "before", default=MAX_SEQ, low=0, high=MAX_SEQ),
         limit=whole_number(request, "limit", default=DEFAULT_LIMIT, low=1, high=MAX_LIMIT),
     )
-    running = [view for view in services.requests.views() if _passes(view.model, model, view.key, key)]
+    if form == "csv":
+        return Response(requests_csv(kept), media_type=CSV, headers={**PRIVATE, **AS_FILE})
+    running = [view for view in services.requests.views() if is_of(view, wanted)]
     return Json(
         {
             "request_log": services.request_log.mode,
@@ -53,23 +60,40 @@ async def read_request(request: Request, services: Services, _caller: Caller) ->
         return Json(running_request_json(view))
     kept = await services.request_log.find(request_id)
     if kept is None:
-        raise _not_found(request_id)
+        raise no_request(request_id)
     return Json(kept_request_json(kept))
 
 
 @describes("Cancelled", body="NoFields")
-async def cancel_request(request: Request, services: Services, _caller: Caller) -> Response:
+async def cancel_request(request: Request, services: Services, caller: Caller) -> Response:
     """End a running request, whoever sent it (08 §4.5)."""
     only_fields(await json_object(request), ())
     request_id = request.path_params["id"]
-    if not services.requests.cancel(request_id):
-        raise _not_found(request_id, "running")
-    return Json({"id": request_id, "cancelled": True})
+    event_id = cancel(services, request_id, by=caller.name)
+    return Json({"id": request_id, "cancelled": True, "event_id": event_id})
 
 
-def _passes(model: str, wanted_model: str | None, key: str | None, wanted_key: str | None) -> bool:
-    return wanted_model in (None, model) and wanted_key in (None, key)
+def cancel(services: Services, request_id: str, *, by: str) -> int:
+    """End a running request; the id of the event that says so. Raises ApiError 404."""
+    view = services.requests.find(request_id)
+    if view is None or not services.requests.cancel(request_id):
+        raise no_request(request_id, "running")
+    event = services.events.record(
+        "command",
+        f"cancel of request {request_id} accepted",
+        # Not a text of a client: the log keeps events by model.
+        model=view.model if services.fleet.view(view.model) is not None else None,
+        replica=view.replica,
+        data={"command": "cancel", "request": request_id, "by": by},
+    )
+    return event.id
 
 
-def _not_found(request_id: str, where: str = "running or in the request log") -> ApiError:
+def is_of(view: RequestView, wanted: RequestFilter) -> bool:
+    """Whether a running request is of the model and the key of a filter."""
+    return wanted.model in (None, view.model) and wanted.key in (None, view.key)
+
+
+def no_request(request_id: str, where: str = "running or in the request log") -> ApiError:
+    """404: there is none with this id."""
     return ApiError(404, "request_not_found", f"No request {shown(request_id)} is {where}.")

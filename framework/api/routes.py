@@ -24,6 +24,7 @@ from framework.api.reason_routes import list_reasons
 from framework.api.request_routes import REQUEST_QUERY, cancel_request, list_requests, read_request
 from framework.api.services import Services
 from framework.api.shapes import (
+    device_histories_json,
     devices_json,
     doctor_json,
     engines_json,
@@ -63,6 +64,7 @@ def _endpoints(services: Services) -> dict[str, Endpoint]:
         "/engines": Endpoint(services, {"GET": _engines}),
         "/devices": Endpoint(services, {"GET": _devices}),
         "/doctor": Endpoint(services, {"GET": _doctor}),
+        "/history": Endpoint(services, {"GET": _history}),
     }
 
 
@@ -106,3 +108,9 @@ async def _devices(_request: Request, services: Services, _caller: Caller) -> Re
 async def _doctor(_request: Request, services: Services, _caller: Caller) -> Response:
     """What is wrong here."""
     return Json(doctor_json(await services.doctor()))
+
+
+@describes("DeviceHistories")
+async def _history(_request: Request, services: Services, _caller: Caller) -> Response:
+    """What devices held in the last hour, by minutes."""
+    return Json(device_histories_json(services.history.devices()))

@@ -27,6 +27,7 @@ from framework.runtime.engine_metrics import EngineSample
 from framework.runtime.logs import LogBuffer
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.telemetry.history import History
 from framework.telemetry.meters import Meters
 from framework.telemetry.request_log import RequestLog
 from framework.values.action import StopMode
@@ -151,3 +152,5 @@ class Services:
     tries: SignInTries = field(default_factory=SignInTries)
     certificate_ends_at: Callable[[], datetime | None] = lambda: None
     """When the certificate of the listener ends; None without one."""
+    history: History = field(default_factory=History)
+    """Empty until it is fed."""

@@ -60,6 +60,8 @@ async def live(desk: Desk, request: Request) -> Response:
     if desk.streams.full:
         raise ApiError(503, "too_many_pages", "Too many pages are open; close some.", headers=COME_BACK)
     source = await source_of(desk, request)
+    if source.for_operators and seen.caller.role != "operate":
+        raise ApiError(403, "role_not_allowed", "Only operators see requests.")
     if request.method == "HEAD":
         return Response(media_type=EVENT_STREAM)
     return StreamingResponse(
@@ -83,11 +85,12 @@ async def updates(
         while not desk.services.changes.closed:
             wake = _Wake(desk.services.changes, source.log())
             viewer = _viewer(desk, request)
-            if viewer is None:
+            if viewer is None or (source.for_operators and not viewer.may_operate):
                 return
             if viewer != shown_to:
                 # Another role sees other buttons: everything is sent anew.
                 sent, shown_to = Sent(), viewer
+            await source.refresh()
             moment = desk.shared.look(source, holds_s=pace.interval_s / 2)
             found = [
                 frame(desk.shared.html(moment, update, viewer)) for update in sent.changes(moment.fragments)
@@ -96,7 +99,8 @@ async def updates(
             states = moment.states
             if found:
                 yield "".join(found)
-            if not await wake.wait(pace.look_s if moment.is_moving else pace.heartbeat_s):
+            look_s = pace.look_s if moment.is_moving else pace.heartbeat_s
+            if not await wake.wait(min(look_s, source.due_s() or look_s)):
                 yield ": nothing new\n\n"
             await _next_beat(pace.interval_s)
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from framework.dashboard.updates import Fragment
 from framework.runtime.logs import LogBuffer
 from framework.values.instance import ModelView
+
+
+def never_due() -> None:
+    """A page of which everything that moves is told."""
+    return
+
+
+async def nothing_to_read() -> None:
+    """A page of what is in memory."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,12 @@ class LiveSource:
     log: Callable[[], LogBuffer | None]
     tag: Callable[[], str]
     key: Hashable = field(default_factory=object)
+    refresh: Callable[[], Awaitable[None]] = nothing_to_read
+    """Reads what cannot be read at once, before `fragments` is called."""
+    due_s: Callable[[], float | None] = never_due
+    """Seconds after which something may have moved that nobody tells of; None: never."""
+    for_operators: bool = False
+    """Whether it ends for who may only look."""
 
     def is_current(self, have: str) -> bool:
         """Whether a page that was rendered at `have` shows what is so now."""

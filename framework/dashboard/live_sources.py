@@ -10,17 +10,19 @@ from framework.api.auth import visit
 from framework.api.errors import ApiError
 from framework.dashboard.answers import shell_of
 from framework.dashboard.desk import Desk
+from framework.dashboard.live_address import banner_now, tag_now
+from framework.dashboard.live_requests import request_source, requests_source
 from framework.dashboard.live_source import LiveSource
 from framework.dashboard.pages.events import events_fragments, parse_query
 from framework.dashboard.pages.log import log_fragment
 from framework.dashboard.pages.model import body_fragment, gone_fragment
 from framework.dashboard.pages.overview import overview_fragments
 from framework.dashboard.pages.pools import pools_fragments
-from framework.dashboard.pages.shell import banner_fragment, banner_of
+from framework.dashboard.pages.pools_past import past_fragments
 from framework.dashboard.pages.speculation import speculation_fragments
+from framework.dashboard.pools_past_view import PoolsPastView
 from framework.dashboard.tryout.views import choose, lane_fragments, views_now
 from framework.dashboard.updates import Fragment
-from framework.dashboard.urls import with_query
 from framework.dashboard.views import (
     body_now,
     events_now,
@@ -35,27 +37,13 @@ from framework.dashboard.views import (
 from framework.runtime.logs import LogBuffer
 from framework.values.instance import ModelView
 
-LIVE = "/live"
-MILLISECONDS = 1000
-
-
-def tag_now(desk: Desk, log: LogBuffer | None = None) -> str:
-    """What a page was rendered from: this run of the server, its changes, the lines of its log."""
-    services = desk.services
-    run = int(services.started_at.timestamp() * MILLISECONDS)
-    return f"{run:x}-{services.changes.version}-{log.newest if log is not None else 0}"
-
-
-def live_url(page: str, tag: str, **values: object) -> str:
-    """The address of the stream that keeps a page up to date."""
-    return with_query(LIVE, {"page": page, **values, "have": tag})
-
 
 async def source_of(desk: Desk, request: Request) -> LiveSource:
     """The source of the page that an address names. Raises ApiError 404 for a page that has no stream."""
     page = request.query_params.get("page", "")
-    if page == "events":
-        return await _events(desk, request)
+    reading = {"events": _events, "requests": requests_source, "request": request_source}
+    if page in reading:
+        return await reading[page](desk, request)
     if page == "try":
         return _try(desk, request)
     sources = {
@@ -76,7 +64,7 @@ def _overview(desk: Desk, request: Request) -> LiveSource:
 
     def fragments() -> tuple[Fragment, ...]:
         page = overview_now(desk, shell_of(desk, request, "", "overview"), group)
-        return (_banner(desk), *overview_fragments(page))
+        return (banner_now(desk), *overview_fragments(page))
 
     return LiveSource(
         fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), ("overview", group)
@@ -84,22 +72,24 @@ def _overview(desk: Desk, request: Request) -> LiveSource:
 
 
 def _pools(desk: Desk, request: Request) -> LiveSource:
+    past = PoolsPastView(desk)
+
     def fragments() -> tuple[Fragment, ...]:
-        return (_banner(desk), *pools_fragments(pools_now(desk)))
+        return (banner_now(desk), *pools_fragments(pools_now(desk)), *past_fragments(past.now()))
 
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "pools")
 
 
 def _speculation(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
-        return (_banner(desk), *speculation_fragments(speculation_now(desk)))
+        return (banner_now(desk), *speculation_fragments(speculation_now(desk)))
 
     return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "speculation")
 
 
 def _manifest(desk: Desk, request: Request) -> LiveSource:
     """Only the banner: nobody wants a text to change under the hands."""
-    return LiveSource(lambda: (_banner(desk),), desk.services.fleet.views, _no_log, partial(tag_now, desk))
+    return LiveSource(lambda: (banner_now(desk),), desk.services.fleet.views, _no_log, partial(tag_now, desk))
 
 
 async def _events(desk: Desk, request: Request) -> LiveSource:
@@ -108,7 +98,7 @@ async def _events(desk: Desk, request: Request) -> LiveSource:
 
     def fragments() -> tuple[Fragment, ...]:
         page = events_now(desk, shell_of(desk, request, "", "events"), query, stored)
-        return (_banner(desk), *events_fragments(page))
+        return (banner_now(desk), *events_fragments(page))
 
     return LiveSource(
         fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), ("events", query)
@@ -123,9 +113,9 @@ def _model(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         view = fleet.view(model_id)
         if view is None:
-            return (_banner(desk), gone_fragment(model_id))
+            return (banner_now(desk), gone_fragment(model_id))
         log = log_now(desk, model_id, query, view.request.live.replicas)
-        return (_banner(desk), body_fragment(body_now(desk, view)), log_fragment(log))
+        return (banner_now(desk), body_fragment(body_now(desk, view)), log_fragment(log))
 
     def models() -> tuple[ModelView, ...]:
         view = fleet.view(model_id)
@@ -142,13 +132,9 @@ def _try(desk: Desk, request: Request) -> LiveSource:
     chosen = choose(services, visit(request, services).caller.key, request.query_params)
 
     def fragments() -> tuple[Fragment, ...]:
-        return (_banner(desk), *lane_fragments(services, chosen))
+        return (banner_now(desk), *lane_fragments(services, chosen))
 
     return LiveSource(fragments, lambda: views_now(services, chosen), _no_log, partial(tag_now, desk))
-
-
-def _banner(desk: Desk) -> Fragment:
-    return banner_fragment(banner_of(desk.services.current))
 
 
 def _no_log() -> None:

@@ -18,7 +18,7 @@ from framework.api.manifest_routes import LARGEST_VERSION, STATUS, no_version, r
 from framework.dashboard.answers import page_answer, see_other, shell_of
 from framework.dashboard.desk import Desk
 from framework.dashboard.forms import field, read_form
-from framework.dashboard.live_sources import live_url, tag_now
+from framework.dashboard.live_address import live_url, tag_now
 from framework.dashboard.pages.manifest import (
     MOVED,
     NO_PREVIEW,

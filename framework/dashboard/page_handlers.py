@@ -10,11 +10,12 @@ from framework.dashboard.actions import known_model
 from framework.dashboard.answers import page_answer, see_other, shell_of
 from framework.dashboard.checked_query import check_events, check_log, check_overview
 from framework.dashboard.desk import Desk
-from framework.dashboard.live_sources import live_url, tag_now
+from framework.dashboard.live_address import live_url, tag_now
 from framework.dashboard.pages.events import parse_query
 from framework.dashboard.pages.model import ModelPage
 from framework.dashboard.pages.pools import PoolsPage
 from framework.dashboard.pages.speculation import SpeculationPage
+from framework.dashboard.pools_past_view import PoolsPastView
 from framework.dashboard.urls import model_url
 from framework.dashboard.views import (
     body_now,
@@ -43,7 +44,8 @@ async def pools(desk: Desk, request: Request) -> Response:
     """What each device holds, who leaves next, who waits and for what."""
     seen = visit(request, desk.services)
     shell = shell_of(desk, request, "Pools", "pools", live_url("pools", tag_now(desk)))
-    return page_answer(desk, request, seen, "pools.html", PoolsPage(shell, pools_now(desk, fresh=True)))
+    page = PoolsPage(shell, pools_now(desk, fresh=True), PoolsPastView(desk).now())
+    return page_answer(desk, request, seen, "pools.html", page)
 
 
 async def speculation(desk: Desk, request: Request) -> Response:

@@ -15,6 +15,7 @@ from framework.dashboard import (
     manifest_pages,
     page_handlers,
     reason_handlers,
+    request_pages,
     session_pages,
 )
 from framework.dashboard.answers import SIGN_IN, Handler, guarded
@@ -22,9 +23,10 @@ from framework.dashboard.compression import CompressedPages
 from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.headers import SecurityHeaders
 from framework.dashboard.live import live
-from framework.dashboard.live_sources import LIVE
+from framework.dashboard.live_address import LIVE
 from framework.dashboard.pages.manifest import MANIFEST
 from framework.dashboard.pages.pools import POOLS
+from framework.dashboard.pages.requests import REQUESTS
 from framework.dashboard.pages.speculation import SPECULATION
 from framework.dashboard.tryout import handlers
 from framework.dashboard.tryout.page import TRY
@@ -58,6 +60,9 @@ def dashboard_routes(services: Services, templates_dir: Path, static_dir: Path) 
         _get(desk, f"{MANIFEST}/history/{{id}}", manifest_pages.version),
         _get(desk, f"{MANIFEST}/remedies", manifest_pages.remedies),
         _post(desk, f"{MANIFEST}/remedy", manifest_pages.remedy),
+        _get(desk, REQUESTS, request_pages.requests),
+        _get(desk, f"{REQUESTS}/{{id}}", request_pages.one_request),
+        _post(desk, f"{REQUESTS}/{{id}}/cancel", request_pages.cancel_one),
         _get(desk, LIVE, live),
         _get(desk, SIGN_IN, session_pages.show_sign_in),
         _post(desk, SIGN_IN, session_pages.do_sign_in),

@@ -62,7 +62,7 @@ class Templates:
     def feed(self, feed: Feed, items: tuple[object, ...], viewer: Viewer | Role) -> str:
         """New entries of a growing list, wrapped so that htmx puts them at the right end of it."""
         entries = "".join(self._part(feed.template, feed.variable, item, viewer) for item in items)
-        return f'<ol hx-swap-oob="{feed.where}:#{feed.target}">{entries}</ol>'
+        return f'<{feed.element} hx-swap-oob="{feed.where}:#{feed.target}">{entries}</{feed.element}>'
 
     def _part(self, template: str, variable: str, value: object, viewer: Viewer | Role) -> str:
         return self.environment.get_template(template).render({variable: value, "viewer": viewer})

@@ -13,13 +13,15 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Feed:
-    """A list that grows at one end. `items` are the newest ones with their numbers, which only grow."""
+    """A list that grows at one end. `items` are the newest ones with their numbers, which only grow;
+    `element` is what they stand in."""
 
     target: str
     where: Literal["beforeend", "afterbegin"]
     template: str
     variable: str
     items: tuple[tuple[int, object], ...]
+    element: Literal["ol", "tbody"] = "ol"
 
     @property
     def newest(self) -> int:

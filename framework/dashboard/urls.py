@@ -31,6 +31,11 @@ def reason_url(code: str) -> str:
     return f"/reasons/{url_part(code)}"
 
 
+def request_url(request_id: str) -> str:
+    """The page of a request."""
+    return f"/requests/{url_part(request_id)}"
+
+
 def with_query(path: str, values: Mapping[str, object]) -> str:
     """A path with those values that are not empty."""
     given = {name: str(value) for name, value in values.items() if value not in ("", None)}

@@ -66,7 +66,7 @@ def pools_now(desk: Desk, *, fresh: bool = False) -> PoolSections:
 
 def speculation_now(desk: Desk) -> SpecSections:
     """What drafts in every model, and what it brings."""
-    return spec_sections(desk.services.fleet.views())
+    return spec_sections(desk.services.fleet.views(), desk.services.history.model)
 
 
 def body_now(desk: Desk, view: ModelView) -> ModelBody:
@@ -75,7 +75,8 @@ def body_now(desk: Desk, view: ModelView) -> ModelBody:
     waiting = (one for pool in desk.services.fleet.pools() for one in pool.waiting if one.model == name)
     devices = desk.devices.look(running_instances((view,))).devices
     held = {i.instance: device_bytes_of(i.pid, devices) for i in view.instances if i.pid is not None}
-    return body_of(view, recent_events(desk.services, name), next(waiting, None), held)
+    history = desk.services.history.model(name)
+    return body_of(view, recent_events(desk.services, name), next(waiting, None), held, history)
 
 
 def log_now(desk: Desk, model_id: str, query: LogQuery, replicas: int) -> LogView:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from framework.proxy.engine_timings import engine_times
 from framework.proxy.interrupt import InterruptScope
 from framework.proxy.stream_events import StreamState
 from framework.proxy.texts import KeptTexts
@@ -84,6 +85,8 @@ class ActiveRequest:
         timings = self.state.timings
         usage = backfill(self.state.usage, timings)
         reasons = [reason for reason in self.state.finish.values() if reason]
+        # Before the first token they may be of the slot's previous request (15 §6).
+        times = engine_times(timings if self.state.opened else None, len(self.state.finish))
         return RequestRecord(
             id=self.id,
             at=self.at,
@@ -105,6 +108,10 @@ class ActiveRequest:
             instance=self.instance,
             stream=self.stream,
             retried=self.retried,
+            prompt_s=times.prompt_s,
+            generation_s=times.generation_s,
+            prompt_tokens_per_s=times.prompt_tokens_per_s,
+            generation_tokens_per_s=times.generation_tokens_per_s,
             texts=self.texts.result() if self.texts is not None else None,
         )
 

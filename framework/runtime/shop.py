@@ -29,7 +29,7 @@ from framework.runtime.silence import DEFAULT_HEALTH, HealthLimits
 from framework.runtime.slot_files import slot_folder
 from framework.telemetry.events import EventLog
 from framework.values.device import Device
-from framework.values.instance import LoadProgress
+from framework.values.instance import LoadProgress, ModelView
 from framework.values.manifest import ServerSettings
 from framework.values.naming import file_name
 from framework.values.plan import NOTHING_WITHHELD, LaunchPlan, Withheld
@@ -46,6 +46,20 @@ LOGS = "logs"
 def logs_of(model: str, replica: int) -> str:
     """Name of the folder with the logs of a replica."""
     return f"{file_name(model)}.{replica}"
+
+
+class Looks(Protocol):
+    """The fleet as readers see it."""
+
+    def views(self) -> tuple[ModelView, ...]:
+        """All models."""
+
+
+def logs_in_use(fleet: Looks) -> set[str]:
+    """Folders of models that are declared, or still end."""
+    views = fleet.views()
+    kept = {logs_of(v.request.id, n) for v in views for n in range(v.request.live.replicas)}
+    return kept | {logs_of(v.request.id, i.replica) for v in views for i in v.instances}
 
 
 class Planner(Planning, Protocol):

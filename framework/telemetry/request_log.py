@@ -7,11 +7,35 @@ while the manifest says `full`: any other mode erases them. Without a store it k
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from framework.telemetry.store import Store
 from framework.telemetry.tables import KeptRequest
 from framework.values.request_record import RequestLogMode, RequestRecord
+
+
+@dataclass(frozen=True)
+class RequestFilter:
+    """Which requests are wanted; None takes all. `statuses` are the lowest and the highest one."""
+
+    model: str | None = None
+    key: str | None = None
+    statuses: tuple[int, int] | None = None
+    since_at: datetime | None = None
+
+    def takes(self, record: RequestRecord) -> bool:
+        """Whether one passes, as it would in the store."""
+        low, high = self.statuses or (0, record.status)
+        return (
+            self.model in (None, record.model)
+            and self.key in (None, record.key)
+            and low <= record.status <= high
+            and (self.since_at is None or record.at >= self.since_at)
+        )
+
+
+EVERY_REQUEST = RequestFilter()
 
 
 class RequestLog:
@@ -19,6 +43,8 @@ class RequestLog:
 
     def __init__(self, store: Store | None = None) -> None:
         self.mode: RequestLogMode = "off"
+        self.kept = 0
+        """Requests that were given to the store since the start; it writes them a moment later."""
         self._store = store
         self._reading = asyncio.Lock()
 
@@ -32,17 +58,23 @@ class RequestLog:
         """A request has ended."""
         if self.mode == "off" or self._store is None:
             return
+        self.kept += 1
         self._store.keep_request(record if self.mode == "full" else replace(record, texts=None))
 
     async def recent(
-        self, *, model: str | None = None, key: str | None = None, before: int | None = None, limit: int = 100
+        self,
+        wanted: RequestFilter = EVERY_REQUEST,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 100,
     ) -> list[KeptRequest]:
-        """The newest `limit` requests before a place, oldest first, without their texts."""
+        """The newest `limit` requests between two places, oldest first, without their texts."""
         if self._store is None:
             return []
         async with self._reading:
             return await asyncio.to_thread(
-                self._store.find_requests, model=model, key=key, before=before, limit=limit
+                self._store.find_requests, **vars(wanted), after=after, before=before, limit=limit
             )
 
     async def find(self, request_id: str) -> KeptRequest | None:

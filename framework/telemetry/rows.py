@@ -7,8 +7,9 @@ makes sense.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -87,11 +88,35 @@ def request_of(row: tuple[Any, ...]) -> RequestRecord | None:
     """A request as it was stored; None for a row that is none."""
     at, document, texts = row
     moment, values = _moment(at), _object(document)
-    known = {field.name for field in fields(RequestRecord)} - {"at", "texts"}
-    if moment is None or not known <= values.keys():
+    kept = {name: values[name] for name in REQUEST_FIELDS if name in values}
+    if moment is None or not kept.keys() >= REQUIRED:
         return None
-    kept = {name: values[name] for name in known}
+    if not all(REQUEST_FIELDS[name](value) for name, value in kept.items()):
+        return None
     return RequestRecord(at=moment, texts=_texts(_object(texts)), **kept)
+
+
+def _check_of(annotation: str) -> Callable[[object], bool]:
+    """What a value of a field of this type passes."""
+    types = {part.strip() for part in annotation.split("|")}
+
+    def check(value: object) -> bool:
+        if value is None:
+            return "None" in types
+        if isinstance(value, bool):
+            return "bool" in types
+        if isinstance(value, int | float):
+            is_count = isinstance(value, int) and "int" in types
+            return is_count or ("float" in types and math.isfinite(value))
+        return isinstance(value, str) and "str" in types
+
+    return check
+
+
+_STORED = [field for field in fields(RequestRecord) if field.name not in ("at", "texts")]
+REQUEST_FIELDS = {field.name: _check_of(str(field.type)) for field in _STORED}
+REQUIRED = {field.name for field in _STORED if field.default is MISSING}
+"""What every version of the file has; later fields are absent of older requests."""
 
 
 def _texts(values: Mapping[str, Any]) -> RequestTexts | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from framework.telemetry.events import Earlier
@@ -176,11 +177,18 @@ def find_requests(
     model: str | None = None,
     key: str | None = None,
     request_id: str | None = None,
+    statuses: tuple[int, int] | None = None,
+    since_at: datetime | None = None,
+    after: int | None = None,
     before: int | None = None,
     limit: int = 1,
 ) -> list[KeptRequest]:
-    """The newest `limit` requests that pass, oldest first; texts only of one that is named by its id."""
+    """The newest `limit` requests that pass, oldest first; texts only of one that is named by its id.
+    `statuses` are the lowest and the highest one."""
     tests: list[tuple[str, object]] = [("seq < ?", before)] if before is not None else []
+    tests += [("seq > ?", after)] if after is not None else []
+    tests += [("status >= ?", statuses[0]), ("status <= ?", statuses[1])] if statuses is not None else []
+    tests += [("at >= ?", moment_text(since_at))] if since_at is not None else []
     tests += [("model = ?", model)] if model is not None else []
     tests += [("key = ?", key)] if key is not None else []
     tests += [("id = ?", request_id)] if request_id is not None else []
@@ -191,6 +199,11 @@ def find_requests(
     )
     found = ((seq, request_of(tuple(row))) for seq, *row in rows)
     return [KeptRequest(seq, record) for seq, record in found if record is not None][::-1]
+
+
+def moment_text(at: datetime) -> str:
+    """A moment as the tables have it; the order of such texts is that of time."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def count(connection: sqlite3.Connection, table: Table) -> int:

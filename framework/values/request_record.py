@@ -51,4 +51,11 @@ class RequestRecord:
     """Whether a stream was asked for; None where that was never known, or makes no sense."""
     retried: bool = False
     """Whether it was sent again, after the connection to its first instance broke."""
+    prompt_s: float | None = None
+    """By the engine's clock, for the part of the prompt that its cache did not have."""
+    generation_s: float | None = None
+    """By the engine's clock."""
+    prompt_tokens_per_s: float | None = None
+    """By the engine's counts and clock; None where it tells none."""
+    generation_tokens_per_s: float | None = None
     texts: RequestTexts | None = None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from framework.proxy.inflight import InFlight
 from framework.proxy.records import ActiveRequest
+from framework.telemetry.events import utc_now
 from framework.telemetry.request_log import RequestLog
 from tests.api.world import World, key, make_world
 from tests.telemetry.samples import NOON, life, record
@@ -89,6 +93,10 @@ async def test_the_log_is_listed_without_texts_and_one_has_them(tmp_path: Path) 
         "instance": "chat.0@1",
         "stream": True,
         "retried": False,
+        "prompt_s": None,
+        "generation_s": None,
+        "prompt_tokens_per_s": None,
+        "generation_tokens_per_s": None,
         "texts": {"asked": {"prompt": "text 2"}, "answered": {"content": "text 2"}, "is_cut": False},
     }
 
@@ -115,12 +123,26 @@ async def test_an_operator_may_end_any_request() -> None:
     async with world.client() as client:
         answer = await client.post("/api/v1/requests/req-a/cancel")
         unknown = await client.post("/api/v1/requests/req-x/cancel")
-    assert (answer.status_code, answer.json()) == (200, {"id": "req-a", "cancelled": True})
+    told = world.services.events.recent(kind="command")
+    expected = {"id": "req-a", "cancelled": True, "event_id": told[0].id}
+    assert (answer.status_code, answer.json()) == (200, expected)
+    assert (told[0].model, told[0].data) == ("chat", {"command": "cancel", "request": "req-a", "by": "token"})
     assert active.scope.cause == "cancelled"
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "request_not_found")
 
 
-@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 1001}, {"before": "x"}, {"status": 200}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 0},
+        {"limit": 1001},
+        {"before": "x"},
+        {"status": 600},
+        {"last_s": 0},
+        {"format": "xml"},
+        {"until": 1},
+    ],
+)
 async def test_a_filter_that_makes_no_sense_is_refused(query: dict[str, Any]) -> None:
     answer = await get(make_world(), "/requests", **query)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_body")
@@ -129,3 +151,70 @@ async def test_a_filter_that_makes_no_sense_is_refused(query: dict[str, Any]) ->
 async def test_an_unknown_request_is_not_found() -> None:
     answer = await get(make_world(), "/requests/req-x")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "request_not_found")
+
+
+async def test_filters_are_those_of_the_log(tmp_path: Path) -> None:
+    now = utc_now()
+    with life(tmp_path) as one:
+        log = RequestLog(one.store)
+        log.adopt("metadata")
+        log.keep(record(1, at=now - timedelta(hours=3)))
+        log.keep(record(2, at=now, status=404))
+        log.keep(record(3, at=now, status=502))
+    with life(tmp_path) as later:
+        world = world_with(RequestLog(later.store))
+        for query, expected in (
+            ({"status": "failed"}, ["req-2", "req-3"]),
+            ({"status": "4xx"}, ["req-2"]),
+            ({"status": 502}, ["req-3"]),
+            ({"last_s": 3600}, ["req-2", "req-3"]),
+            ({"status": "answered", "last_s": 60}, []),
+        ):
+            found = (await get(world, "/requests", **query)).json()["requests"]
+            assert [one["id"] for one in found] == expected
+
+
+async def test_a_spreadsheet_gets_names_then_rows_and_no_formula(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        log = RequestLog(one.store)
+        log.adopt("full")
+        log.keep(
+            record(
+                1, key='=HYPERLINK("http://x")', model='a,"b"', texts="secret", generation_tokens_per_s=41.26
+            )
+        )
+    with life(tmp_path) as later:
+        answer = await get(world_with(RequestLog(later.store)), "/requests", format="csv")
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert "attachment" in answer.headers["content-disposition"]
+    assert (row["key"], row["model"]) == ('\'=HYPERLINK("http://x")', 'a,"b"')
+    assert (row["generation_tokens_per_s"], row["drafted"], row["retried"]) == ("41.26", "", "false")
+    assert "secret" not in answer.text
+
+
+async def test_the_last_hour_of_a_model_is_read_by_anybody_who_may_look() -> None:
+    world = make_world(key("viewer", "v", "view"))
+    world.services.history.request_ended(record(1, key="somebody", generation_tokens_per_s=41.0))
+    async with world.client("v") as client:
+        answer = await client.get("/api/v1/models/chat-alias/history")
+        unknown = await client.get("/api/v1/models/nobody/history")
+        wrong = await client.get("/api/v1/models/chat/history?since=1")
+        posted = await client.post("/api/v1/models/chat/history")
+    found = answer.json()
+    assert (found["model"], found["step_s"]) == ("chat", 60)
+    assert found["steps"][-1]["requests"] == {"answered": 1, "left": 0, "refused": 0, "failed": 0}
+    assert found["steps"][-1]["tokens_per_s"] == {"prompt": None, "generation": 41.0}
+    assert "somebody" not in answer.text
+    assert [one.status_code for one in (unknown, wrong, posted)] == [404, 400, 403]
+
+
+async def test_the_last_hour_of_devices_is_there_too() -> None:
+    world = make_world()
+    world.services.history.looked((), world.fleet.pools())
+    found = (await get(world, "/history")).json()
+    assert found["step_s"] == 60
+    assert [one["name"] for one in found["devices"]] == [
+        d.name for p in world.fleet.pools() for d in p.devices
+    ]
+    assert found["devices"][0]["steps"][-1]["used_bytes"] > 0

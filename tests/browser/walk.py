@@ -15,7 +15,7 @@ from playwright.async_api import Page
 from starlette.routing import Route
 
 from framework.dashboard.answers import SIGN_IN
-from framework.dashboard.live_sources import LIVE
+from framework.dashboard.live_address import LIVE
 from framework.dashboard.routes import dashboard_routes
 from framework.dashboard.urls import file_url, model_url, reason_url
 from tests.browser.visitor import overflow_px

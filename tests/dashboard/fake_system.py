@@ -155,10 +155,7 @@ def make_system(
     engine_url: str = "",
 ) -> FakeSystem:
     """A system that declares `models`, its manifest in `folder`; its events go on from those `kept`. Its
-    endpoint gives leases on the engine at `engine_url`.
-
-    REQUIRES: called on the event loop that serves it.
-    """
+    endpoint gives leases on the engine at `engine_url`. REQUIRES: called on the event loop that serves it."""
     changes = Changes()
     events = _event_log(changes, kept)
     fleet = FakeFleet(events, changes)
@@ -183,7 +180,7 @@ def make_system(
         events=events,
         changes=changes,
         requests=InFlight(),
-        request_log=RequestLog(),
+        request_log=RequestLog(kept.store if kept is not None else None),
         token=TOKEN,
         sessions=Sessions(),
         diff=_diff_of(editor, fleet),

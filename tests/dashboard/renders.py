@@ -18,7 +18,10 @@ from framework.dashboard.pages.log import LogQuery, log_fragment, log_view
 from framework.dashboard.pages.model import ModelPage, body_fragment, body_of, gone_fragment
 from framework.dashboard.pages.overview import OverviewPage, overview_fragments, summary_of, table_of
 from framework.dashboard.pages.pools import PoolsPage, pool_sections, pools_fragments
+from framework.dashboard.pages.pools_past import past_fragments
 from framework.dashboard.pages.reason_pages import bearers_of, reason_page, reasons_page
+from framework.dashboard.pages.request import RequestPage, request_fragment
+from framework.dashboard.pages.requests import RequestsPage, requests_fragments
 from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_fragment, banner_of
 from framework.dashboard.pages.speculation import SpeculationPage, spec_sections, speculation_fragments
 from framework.dashboard.session_pages import SignInPage
@@ -36,10 +39,11 @@ from framework.values.pool import PoolView, WaitingView
 from framework.values.problem import Problem
 from framework.values.reason import Reason
 from framework.values.request import PoolLimits
-from tests.dashboard import fits, pool_samples, samples, spec_samples
+from tests.dashboard import fits, history_samples, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import DEVICES, ROOT, STATIC, TEMPLATES
 from tests.dashboard.file_renders import file_pages, hostile_file_pages
 from tests.dashboard.manifest_renders import hostile_manifest_pages, manifest_pages
+from tests.dashboard.request_renders import hostile_request_pages, request_pages
 from tests.dashboard.samples import GIB
 from tests.dashboard.try_samples import hostile_try_page, try_pages
 
@@ -105,12 +109,15 @@ def pools_page(*pools: PoolView, reasons: tuple[Reason, ...] = (), listed: bool 
     names = dict.fromkeys(one.model for pool in pools for one in pool.residents)
     answer = DevicesAnswer(DEVICES, reasons, samples.NOW if listed else None)
     sections = pool_sections(pools, [samples.model(name) for name in names], answer)
-    return PoolsPage(shell("pools", live_url="/live?page=pools"), sections)
+    past = history_samples.pools_past(pools[0].devices if pools else ())
+    return PoolsPage(shell("pools", live_url="/live?page=pools"), sections, past)
 
 
 def speculation_page(*views: ModelView) -> SpeculationPage:
     """The page of what drafts in these models."""
-    return SpeculationPage(shell("speculation", live_url="/live?page=speculation"), spec_sections(views))
+    return SpeculationPage(
+        shell("speculation", live_url="/live?page=speculation"), spec_sections(views, history_samples.busy)
+    )
 
 
 def model_page(
@@ -121,7 +128,11 @@ def model_page(
         view.request.id, [LogLine(n, line) for n, line in enumerate(lines, 1)], LogQuery(text), replicas
     )
     recent = RecentEvents(newest_first([samples.event(1)]), "/events", names_models=False)
-    return ModelPage(shell("model", live_url="/live?page=model"), body_of(view, recent, waiting), log)
+    history = (
+        history_samples.busy(view.request.id) if view.instances else history_samples.idle(view.request.id)
+    )
+    body = body_of(view, recent, waiting, history=history)
+    return ModelPage(shell("model", live_url="/live?page=model"), body, log)
 
 
 def all_pages() -> Iterator[tuple[str, Page]]:
@@ -167,11 +178,10 @@ def all_pages() -> Iterator[tuple[str, Page]]:
     for pages in (pool_pages, speculation_pages, edited_pages, tried_pages):
         yield from pages()
     yield "model-for-viewers", Page("model.html", model_page(everything[0]), WATCHER)
-    yield (
-        "model-log-search-finds-nothing",
-        Page("model.html", model_page(everything[0], text="x", replicas=3)),
-    )
-    for name, template, value in file_pages(shell("files")):
+    searched = model_page(everything[0], text="x", replicas=3)
+    yield "model-log-search-finds-nothing", Page("model.html", searched)
+    of_requests = request_pages(shell("requests", live_url="/live?page=requests"))
+    for name, template, value in (*of_requests, *file_pages(shell("files"))):
         yield name, Page(template, value)
     yield from reason_pages_of(events)
     yield from event_pages(events)
@@ -265,6 +275,8 @@ def hostile_pages() -> Iterator[tuple[str, Page]]:
         for name, template, value in hostile_manifest_pages(shell("manifest", title=text), text):
             yield f"{name}-{number}", Page(template, value)
         yield f"try-{number}", Page("try.html", hostile_try_page(shell("try", title=text), text))
+        for name, template, value in hostile_request_pages(shell("requests", title=text), text):
+            yield f"{name}-{number}", Page(template, value)
         listed = events_page(shell("events"), EventQuery(model=text), (text,), events, older=False)
         yield f"events-{number}", Page("events.html", listed)
 
@@ -305,11 +317,15 @@ def _fragments_of(value: object) -> tuple[Fragment, ...]:
     if isinstance(value, OverviewPage):
         return overview_fragments(value)
     if isinstance(value, PoolsPage):
-        return pools_fragments(value.pools)
+        return (*pools_fragments(value.pools), *past_fragments(value.past))
     if isinstance(value, SpeculationPage):
         return speculation_fragments(value.speculation)
     if isinstance(value, TryPage):
         return tuple(lane_fragment(lane.state) for lane in value.lanes)
+    if isinstance(value, RequestsPage):
+        return requests_fragments(value)
+    if isinstance(value, RequestPage):
+        return (request_fragment(value.body),)
     if isinstance(value, ModelPage):
         return (body_fragment(value.body), log_fragment(value.log))
     return events_fragments(value) if isinstance(value, EventsPage) else ()

@@ -217,4 +217,4 @@ def degraded(name: str = "long-context") -> ModelView:
 def event(number: int, kind: str = "state", **fields: Any) -> Event:
     """An event."""
     values: dict[str, Any] = {"message": "starting -> ready: healthy", "model": "smollm2", "replica": 0}
-    return Event(id=number, at=NOW, kind=kind, **{**values, **fields})
+    return Event(id=number, kind=kind, **{"at": NOW, **values, **fields})

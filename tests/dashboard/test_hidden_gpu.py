@@ -15,7 +15,7 @@ from framework.values.pool import PoolView
 from framework.values.reason import Reason
 from framework.values.request import PoolLimits
 from tests.api import samples as api_samples
-from tests.dashboard import pool_samples, samples
+from tests.dashboard import history_samples, pool_samples, samples
 from tests.dashboard.html import Element, parse
 from tests.dashboard.renders import OPERATOR, shell, templates
 
@@ -26,7 +26,8 @@ FINDING = gpu_not_listed(DRIVER, ())
 
 def drawn(pool: PoolView, *reasons: Reason) -> Element:
     sections = pool_sections([pool], (), DevicesAnswer((), reasons, samples.NOW))
-    return parse(templates().page("pools.html", PoolsPage(shell("pools"), sections), OPERATOR)).one("main")
+    page = PoolsPage(shell("pools"), sections, history_samples.pools_past(()))
+    return parse(templates().page("pools.html", page, OPERATOR)).one("main")
 
 
 @pytest.mark.parametrize(

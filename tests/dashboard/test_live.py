@@ -16,7 +16,8 @@ from framework.api.auth import cookie_name
 from framework.api.errors import ApiError
 from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.live import Pace, live, updates
-from framework.dashboard.live_sources import source_of, tag_now
+from framework.dashboard.live_address import tag_now
+from framework.dashboard.live_sources import source_of
 from framework.values.instance import LoadProgress, QueueView, State
 from framework.values.manifest import AccessKey
 from framework.values.reason import Reason

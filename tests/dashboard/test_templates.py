@@ -13,11 +13,13 @@ from jinja2 import UndefinedError, nodes
 from markupsafe import escape
 
 from framework.dashboard import answers, session_pages
+from framework.dashboard.charts import chart, timeline
 from framework.dashboard.pages import (
     compare,
     device_list,
     event_rows,
     events,
+    figures,
     file,
     files,
     log,
@@ -28,6 +30,8 @@ from framework.dashboard.pages import (
     pools,
     process,
     reason_pages,
+    request,
+    requests,
     shell,
     slots,
     spec_speeds,
@@ -125,6 +129,17 @@ CONTEXTS: dict[str, tuple[str, type[Any]]] = {
     "_waterfall.html": ("waterfall", waterfall.Waterfall),
     "_memory_check.html": ("check", memory_check.MemoryCheckSection),
     "_inspect_form.html": ("form", file.InspectForm),
+    "requests.html": ("page", requests.RequestsPage),
+    "_request_list.html": ("requests", requests.RequestList),
+    "_request_row.html": ("row", requests.RequestRow),
+    "_running.html": ("running", requests.RunningList),
+    "_running_row.html": ("row", requests.RunningRow),
+    "_running_age.html": ("age", requests.RunningAge),
+    "request.html": ("page", request.RequestPage),
+    "_request.html": ("body", request.RequestBody),
+    "_request_ended.html": ("ended", request.EndedRequest),
+    "_request_times.html": ("times", request.TimeWaterfall),
+    "_chart.html": ("chart", chart.Chart),
     "_event_list.html": ("events", events.EventList),
     "_event.html": ("event", event_rows.EventRow),
 }
@@ -133,6 +148,13 @@ PARTIAL_VALUES: dict[str, tuple[str, type[Any]]] = {
     "_log_box.html": ("log", log.LogView),
     "_log_line.html": ("line", LogLine),
     "_version_revert.html": ("version", manifest.VersionRow),
+    "_request_running.html": ("running", requests.RunningRow),
+    "_timeline.html": ("timeline", timeline.Timeline),
+    "_timeline_picture.html": ("timeline", timeline.Timeline),
+    "_timeline_rows.html": ("timeline", timeline.Timeline),
+    "_figures.html": ("figures", figures.Figures),
+    "_figures_note.html": ("figures", figures.Figures),
+    "_figure_rows.html": ("table", figures.FigureTable),
 }
 WITHOUT_VALUE = {FRAME, "macros.html", "_icons.html", "_guide_text.html", "_announce.html", "_live.html"}
 INLINE = re.compile(r"^(on\w+|style)$")

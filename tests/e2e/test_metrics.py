@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.conftest import MakeFake, StartPaddock
 from tests.e2e.clients import chat, engine_table, model_table
+from tests.support.paddock import RunningPaddock
 from tests.support.scrapes import Samples, samples, scrape
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana-dashboard.json"
@@ -71,7 +73,19 @@ def test_one_scrape_has_everything_that_the_dashboard_asks_for(
     assert found["paddock_speculation_requests_total"][0][1] == 2.0
 
 
-def test_a_scrape_neither_loads_nor_keeps_awake(
+PAGES = ("/", "/pools", "/speculation", "/requests", "/models/idle", "/models/cold")
+HISTORIES = ("/requests", "/history", "/models/idle/history", "/models/cold/history")
+
+
+def look(paddock: RunningPaddock) -> None:
+    """Open every page that draws the last hour, and read the same as JSON."""
+    for path in PAGES:
+        assert httpx.get(paddock.base_url + path, timeout=30, trust_env=False).status_code == 200, path
+    for path in HISTORIES:
+        assert paddock.api("GET", path).status_code == 200, path
+
+
+def test_looking_neither_loads_nor_keeps_awake(
     paddock_up: StartPaddock, fake_engine: MakeFake, tiny_gguf: Path
 ) -> None:
     tables = model_table("idle", tiny_gguf, load="on-demand", unload_after="2s")
@@ -80,12 +94,13 @@ def test_a_scrape_neither_loads_nor_keeps_awake(
     assert chat(paddock, "idle").status_code == 200
 
     def unloaded() -> bool:
+        look(paddock)
         return {labels["model"]: value for labels, value in samples(scrape(paddock))["paddock_model_up"]} == {
             "idle": 0,
             "cold": 0,
         }
 
-    paddock.wait(unloaded, 30, "the idle model to be unloaded although somebody scrapes")
+    paddock.wait(unloaded, 30, "the idle model to be unloaded although somebody looks")
     assert paddock.pids() == {}
 
 

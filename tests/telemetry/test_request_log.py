@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from framework.telemetry.request_log import RequestLog
+from framework.telemetry.request_log import RequestFilter, RequestLog
 from framework.values.request_record import RequestLogMode
 from tests.telemetry.samples import Life, life, record
 
@@ -74,7 +74,7 @@ async def test_pages_follow_each_other_without_a_gap(tmp_path: Path) -> None:
         log = RequestLog(later.store)
         newest = await log.recent(limit=4)
         before = await log.recent(limit=4, before=newest[0].seq)
-        of_a = await log.recent(model="a", limit=100)
+        of_a = await log.recent(RequestFilter(model="a"), limit=100)
     assert [one.record.id for one in before + newest] == [f"req-{n}" for n in range(3, 11)]
     assert [one.record.id for one in of_a] == [f"req-{n}" for n in range(1, 11, 2)]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from framework.api.shapes import event_json
@@ -81,3 +84,27 @@ def test_texts_that_outgrow_their_bound_in_the_file_are_left_out() -> None:
 @pytest.mark.parametrize("document", ["{}", "[]", "x", None, b"\xff"])
 def test_a_row_that_is_no_request_is_none(document: object) -> None:
     assert request_of((NOON.isoformat(), document, None)) is None
+
+
+def test_a_request_of_an_earlier_version_has_what_it_had() -> None:
+    _, at, _, _, _, document, _, texts = request_row(record(1))
+    values = json.loads(document)
+    for name in ("prompt_s", "generation_s", "prompt_tokens_per_s", "generation_tokens_per_s"):
+        values.pop(name)
+    assert request_of((at, json.dumps(values), texts)) == record(1)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"status": "200"}, id="a-text-for-a-number"),
+        pytest.param({"total_s": None}, id="null-for-a-number"),
+        pytest.param({"generation_tokens_per_s": float("nan")}, id="no-number"),
+        pytest.param({"prompt_tokens": 1.5}, id="half-a-token"),
+        pytest.param({"retried": 1}, id="a-number-for-a-switch"),
+        pytest.param({"model": ["a"]}, id="a-list-for-a-text"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_none(changed: dict[str, Any]) -> None:
+    _, at, _, _, _, document, _, texts = request_row(record(1))
+    assert request_of((at, json.dumps({**json.loads(document), **changed}), texts)) is None

@@ -12,6 +12,8 @@ from framework.api.event_routes import MAX_EVENT_ID, MAX_LIMIT
 from framework.api.inspect_query import LONGEST_DEVICE, MOST_LAYERS
 from framework.api.model_routes import MAX_LINES, MAX_REPLICA
 from framework.api.openapi.schemas import Schema, one_of
+from framework.api.request_query import LONGEST_S, STATUS_PATTERN
+from framework.api.request_routes import FORMATS
 from framework.manifest.number_values import LARGEST_BATCH, LARGEST_CONTEXT, MOST_SLOTS
 from framework.values.cache_types import CACHE_TYPES
 
@@ -26,6 +28,9 @@ KINDS = "|".join(CACHE_TYPES)
 QUERY: Mapping[str, tuple[Schema, str]] = {
     "model": ({"type": "string"}, "Name or alias of a model."),
     "key": ({"type": "string"}, "Name of an access key."),
+    "status": ({"type": "string", "pattern": STATUS_PATTERN}, "Status of a request, or a word for several."),
+    "last_s": (_number(1, LONGEST_S), "Requests that came in the last so many seconds."),
+    "format": (one_of(*FORMATS), "Form of the answer."),
     "kind": (one_of(*EVENT_KINDS), "Kind of event."),
     "since": (_number(0, MAX_EVENT_ID), "What came after this event."),
     "before": (_number(0, MAX_EVENT_ID), "What came before this event, or this place of the request log."),

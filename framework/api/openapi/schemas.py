@@ -170,7 +170,12 @@ SCHEMAS: Mapping[str, Schema] = {
         running=many(ref("Request")),
         requests=many(ref("Request")),
     ),
-    "Cancelled": an_object(id=TEXT, cancelled=FLAG),
+    "Cancelled": an_object(id=TEXT, cancelled=FLAG, event_id=COUNT),
+    "ModelHistory": an_object(model=TEXT, step_s=COUNT, steps=many(an_object(at=MOMENT, requests=OBJECT))),
+    "DeviceHistories": an_object(
+        step_s=COUNT,
+        devices=many(an_object(name=TEXT, total_bytes=COUNT, steps=many(an_object(at=MOMENT)))),
+    ),
     "Accepted": an_object(accepted=FLAG, event_id=COUNT),
     "Files": an_object(folders=many(TEXT), complete=FLAG, files=many(OBJECT)),
     "Inspection": an_object(

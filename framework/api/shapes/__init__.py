@@ -17,6 +17,7 @@ from framework.api.shapes.basic import (
     reason_json,
 )
 from framework.api.shapes.files import files_json
+from framework.api.shapes.history import device_histories_json, model_history_json
 from framework.api.shapes.inspect import inspect_json
 from framework.api.shapes.instance import (
     attempt_json,
@@ -37,6 +38,7 @@ __all__ = [
     "at",
     "attempt_json",
     "check_json",
+    "device_histories_json",
     "device_json",
     "devices_json",
     "diff_json",
@@ -50,6 +52,7 @@ __all__ = [
     "instance_json",
     "instance_plan_json",
     "kept_request_json",
+    "model_history_json",
     "model_json",
     "optional_reason_json",
     "plain",

@@ -10,6 +10,8 @@ from framework.api.shapes.status import source_text
 from framework.api.told import verdict_on
 from framework.dashboard.pages.compare import CompareTable, compare_table
 from framework.dashboard.pages.event_rows import RecentEvents
+from framework.dashboard.pages.figures import Figures, figures_fragment
+from framework.dashboard.pages.history import model_section
 from framework.dashboard.pages.ids import element_id
 from framework.dashboard.pages.instance_facts import (
     ProgressFacts,
@@ -37,6 +39,7 @@ from framework.dashboard.pages.waterfall import MemorySection, memory_section
 from framework.dashboard.states import UNLOAD_MODES, Action, Look, actions_of, look_of, look_of_model
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url, try_url
+from framework.values.history import ModelHistory, nothing_known
 from framework.values.instance import InstanceView, ModelView, State
 from framework.values.pool import WaitingView
 from framework.values.reason import Reason
@@ -119,6 +122,7 @@ class ModelBody:
 
     head: ModelHead
     buttons: ModelActions
+    hour: Figures
     instances: InstanceSections
     recent: RecentEvents
 
@@ -144,6 +148,7 @@ def body_of(
     recent: RecentEvents,
     waiting: WaitingView | None = None,
     held: Mapping[str, Mapping[str, int]] = NOTHING_HELD,
+    history: ModelHistory | None = None,
 ) -> ModelBody:
     """The body of the page; its buttons lead back to it. `waiting`: its first replica that waits.
 
@@ -154,6 +159,7 @@ def body_of(
     return ModelBody(
         head=head_of(view, waiting),
         buttons=ModelActions(actions, UNLOAD_MODES if unloadable else (), model_url(view.request.id)),
+        hour=model_section(history or nothing_known(view.request.id)),
         instances=InstanceSections(tuple(sections_of(view, held))),
         recent=recent,
     )
@@ -214,6 +220,7 @@ def body_fragment(body: ModelBody) -> Fragment:
     parts = (
         Fragment("model-head", "_model_head.html", "head", body.head),
         Fragment("model-actions", "_model_actions.html", "buttons", body.buttons),
+        figures_fragment(body.hour),
         instances,
         Fragment("recent", "_recent.html", "recent", body.recent),
     )

@@ -18,6 +18,7 @@ from framework.dashboard.pages.device_bar import (
 from framework.dashboard.pages.device_list import KINDS
 from framework.dashboard.pages.ids import element_id
 from framework.dashboard.pages.instance_facts import whole_s
+from framework.dashboard.pages.pools_past import PoolsPast
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.states import Action, Tone, actions_of
 from framework.dashboard.updates import Fragment
@@ -139,6 +140,7 @@ class PoolsPage:
 
     shell: Shell
     pools: PoolSections
+    past: PoolsPast
 
 
 def pool_sections(

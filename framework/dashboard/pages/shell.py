@@ -11,7 +11,9 @@ from framework.reconcile.current import CurrentManifest
 from framework.values.event import Event
 from framework.values.problem import Problem
 
-Section = Literal["overview", "pools", "speculation", "files", "manifest", "events", "try", "model", "none"]
+Section = Literal[
+    "overview", "pools", "speculation", "files", "manifest", "requests", "events", "try", "model", "none"
+]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ NAVIGATION = (
     NavEntry("try", "Try", "/try"),
     NavEntry("files", "Files", "/files"),
     NavEntry("manifest", "Manifest", "/manifest"),
+    NavEntry("requests", "Requests", "/requests"),
     NavEntry("events", "Events", "/events"),
 )
 """In the order of the frame. A page adds its line here and its name to `Section`; twelve fit at 360 px."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from framework.dashboard.formats import share
+from framework.dashboard.pages.figures import Figures, figures_fragment
+from framework.dashboard.pages.history import draft_section
 from framework.dashboard.pages.ids import element_id
 from framework.dashboard.pages.instance_facts import serving_instance
 from framework.dashboard.pages.shell import Shell
@@ -27,6 +29,7 @@ from framework.dashboard.states import Look, Tone, look_of, look_of_model
 from framework.dashboard.updates import Fragment
 from framework.dashboard.urls import model_url
 from framework.planning.speculation.emit import uses_lengths
+from framework.values.history import ModelHistory, nothing_known
 from framework.values.instance import InstanceView, ModelView
 from framework.values.reason import Reason
 from framework.values.request import ModelRequest, SpecPolicy
@@ -92,6 +95,8 @@ class SpecCard:
     policy: tuple[str, ...]
     instances: tuple[SpecInstance, ...]
     speeds: SpeedSection
+    hour: Figures | None
+    """Its drafts over time; None where it drafted nothing."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +125,15 @@ def card_url(model: str) -> str:
     return f"{SPECULATION}#{card_id(model)}"
 
 
-def spec_sections(models: Iterable[ModelView]) -> SpecSections:
-    """The models in declared order."""
+def spec_sections(
+    models: Iterable[ModelView], history: Callable[[str], ModelHistory] = nothing_known
+) -> SpecSections:
+    """The models in declared order; `history` is the last hour of each."""
     views = tuple(models)
     told = tuple(view for view in views if _has_details(view))
-    return SpecSections(tuple(_row(view) for view in views), tuple(_card(view) for view in told))
+    return SpecSections(
+        tuple(_row(view) for view in views), tuple(_card(view, history(view.request.id)) for view in told)
+    )
 
 
 def speculation_fragments(sections: SpecSections) -> tuple[Fragment, ...]:
@@ -148,8 +157,9 @@ def _card_fragment(card: SpecCard) -> Fragment:
     parts = (
         *(Fragment(one.id, "_spec_instance.html", "instance", one) for one in card.instances),
         Fragment(card.speeds.id, "_spec_speeds.html", "speeds", card.speeds),
+        *(() if card.hour is None else (figures_fragment(card.hour),)),
     )
-    outline = (card.policy, tuple(one.id for one in card.instances))
+    outline = (card.policy, tuple(one.id for one in card.instances), card.hour is None)
     return Fragment(card.id, "_spec_card.html", "card", card, outline=outline, parts=parts)
 
 
@@ -182,7 +192,7 @@ def _row(view: ModelView) -> SpecRow:
     )
 
 
-def _card(view: ModelView) -> SpecCard:
+def _card(view: ModelView, history: ModelHistory) -> SpecCard:
     element = card_id(view.request.id)
     planned = [one for one in view.instances if one.granted is not None]
     several = len(planned) > 1
@@ -193,6 +203,7 @@ def _card(view: ModelView) -> SpecCard:
         policy=_policy_of(view.request.spec, planned),
         instances=tuple(_instance(one, view.request, several=several) for one in planned),
         speeds=speed_section(f"{element}-speeds", view),
+        hour=draft_section(history),
     )
 
 

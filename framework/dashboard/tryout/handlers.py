@@ -15,7 +15,7 @@ from framework.api.errors import ApiError
 from framework.dashboard.answers import page_answer, shell_of
 from framework.dashboard.desk import Desk
 from framework.dashboard.forms import field, read_form
-from framework.dashboard.live_sources import live_url, tag_now
+from framework.dashboard.live_address import live_url, tag_now
 from framework.dashboard.tryout import whole_answers
 from framework.dashboard.tryout.lanes import Lane
 from framework.dashboard.tryout.page import TRY, TryForm, TryPage, choice_of, kept_talk, no_such_model

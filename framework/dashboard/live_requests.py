@@ -1,0 +1,164 @@
+"""Live updates of the pages of requests. The store is asked for what is new, and only while requests end."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from hashlib import sha256
+
+from starlette.requests import Request
+
+from framework.api.request_query import read_filter
+from framework.api.request_routes import is_of
+from framework.dashboard.answers import shell_of
+from framework.dashboard.desk import Desk
+from framework.dashboard.live_address import banner_now, tag_now
+from framework.dashboard.live_source import LiveSource
+from framework.dashboard.pages.request import (
+    RequestBody,
+    ended_body,
+    gone_body,
+    request_fragment,
+    running_body,
+)
+from framework.dashboard.pages.requests import (
+    PAGE_ROWS,
+    parse_request_query,
+    requests_fragments,
+    requests_page,
+)
+from framework.dashboard.updates import Fragment
+from framework.proxy.records import RequestView
+from framework.telemetry.events import utc_now
+from framework.telemetry.request_log import RequestFilter
+from framework.telemetry.tables import KeptRequest
+
+# The store writes what came together, within a fraction of this.
+SETTLE_S = 2.0
+AGAIN_S = 0.5
+AGE_S = 1.0
+MOST_NEW = 1000
+
+
+def requests_tag(desk: Desk, kept: Sequence[KeptRequest], views: Sequence[RequestView]) -> str:
+    """What a list was rendered from."""
+    running = sha256(" ".join(f"{view.id} {view.phase}" for view in views).encode()).hexdigest()[:8]
+    return f"{tag_now(desk)}-{kept[-1].seq if kept else 0}-{running}"
+
+
+def request_tag(desk: Desk) -> str:
+    """What the page of a running request was rendered from."""
+    return tag_now(desk)
+
+
+class RequestFeed:
+    """The rows of one open page; `refresh` brings those that were written since."""
+
+    def __init__(self, desk: Desk, wanted: RequestFilter) -> None:
+        self._desk = desk
+        self._wanted = wanted
+        self._rows: deque[KeptRequest] = deque(maxlen=PAGE_ROWS)
+        self._newest = 0
+        self._seen = -1
+        self._until_s = 0.0
+
+    @property
+    def rows(self) -> tuple[KeptRequest, ...]:
+        """Those that pass, oldest first."""
+        return tuple(self._rows)
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether something ended that may not be written yet."""
+        return time.monotonic() < self._until_s
+
+    async def begin(self) -> None:
+        """Read the page."""
+        log = self._desk.services.request_log
+        newest = await log.recent(limit=1)
+        self._newest = newest[-1].seq if newest else 0
+        self._rows.extend(await log.recent(self._wanted, before=self._newest + 1, limit=PAGE_ROWS))
+
+    async def refresh(self) -> None:
+        """Read what is new, if anything may be."""
+        log = self._desk.services.request_log
+        if log.kept != self._seen:
+            self._seen, self._until_s = log.kept, time.monotonic() + SETTLE_S
+        elif not self.is_settling:
+            return
+        fresh = await log.recent(after=self._newest, limit=MOST_NEW)
+        if fresh:
+            self._newest = fresh[-1].seq
+            self._rows.extend(one for one in fresh if self._wanted.takes(one.record))
+
+
+async def requests_source(desk: Desk, request: Request) -> LiveSource:
+    """The newest page of the list."""
+    services = desk.services
+    query = parse_request_query(request.query_params)
+    wanted = read_filter(request.query_params, services, utc_now())
+    feed = RequestFeed(desk, wanted)
+    await feed.begin()
+
+    def running() -> tuple[RequestView, ...]:
+        return tuple(view for view in services.requests.views() if is_of(view, wanted))
+
+    def fragments() -> tuple[Fragment, ...]:
+        shell = shell_of(desk, request, "", "requests")
+        page = requests_page(shell, query, feed.rows, running(), utc_now(), services.request_log.mode)
+        return (banner_now(desk), *requests_fragments(page))
+
+    def due_s() -> float | None:
+        return AGAIN_S if feed.is_settling else AGE_S if running() else None
+
+    return LiveSource(
+        fragments,
+        services.fleet.views,
+        lambda: None,
+        lambda: requests_tag(desk, feed.rows, running()),
+        refresh=feed.refresh,
+        due_s=due_s,
+        for_operators=True,
+    )
+
+
+async def request_source(desk: Desk, request: Request) -> LiveSource:
+    """One request, from being served to its end."""
+    services, request_id = desk.services, request.query_params.get("id", "")
+    ended: list[RequestBody] = []
+    gone_at_s: list[float] = []
+
+    async def refresh() -> None:
+        if ended or services.requests.find(request_id) is not None:
+            return
+        gone_at_s.append(time.monotonic())
+        kept = await services.request_log.find(request_id)
+        if kept is not None:
+            ended.append(ended_body(kept.record, services.request_log.mode))
+        elif time.monotonic() - gone_at_s[0] > SETTLE_S:
+            ended.append(gone_body(request_id))
+
+    last: list[RequestBody] = []
+
+    def fragments() -> tuple[Fragment, ...]:
+        view = services.requests.find(request_id)
+        if ended:
+            last[:] = ended
+        elif view is not None:
+            last[:] = [running_body(view, utc_now())]
+        # It ended a moment ago and is not written yet: what the page shows stays.
+        return (banner_now(desk), *map(request_fragment, last))
+
+    def due_s() -> float | None:
+        return None if ended else AGAIN_S
+
+    return LiveSource(
+        fragments,
+        services.fleet.views,
+        lambda: None,
+        lambda: request_tag(desk),
+        refresh=refresh,
+        due_s=due_s,
+        for_operators=True,
+    )

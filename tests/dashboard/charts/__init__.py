@@ -1,0 +1,1 @@
+"""Charts: scales, lines, bins and spans, for whatever values come."""
