@@ -28,7 +28,7 @@ class LoadError(RuntimeError):
 
 
 class ScriptedEngine:
-    """`load_s`: seconds of loading; `loads_until`: a file that it waits for; `deaf`: which nothing ends early;
+    """`load_s`: seconds of loading; `loads_until`: a file it waits for; `deaf`: nothing ends that early;
     `error`: code and text of its end. `fails_after_s`: the device is lost so long after the start; `ends_s`:
     seconds that the end takes."""
 
