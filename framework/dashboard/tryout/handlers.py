@@ -55,9 +55,10 @@ async def show(desk: Desk, request: Request) -> Response:
 
 async def submit(desk: Desk, request: Request) -> Response:
     """The form of a browser without script: the answers are on the page that comes back."""
+    # First of all: nobody makes us read this much without a session.
+    seen = visit(request, desk.services)
     form = await read_form(request, limit_bytes=FORM_BYTES)
     authorise(request, desk.services, "view", csrf_token=field(form, CSRF_FIELD) or None)
-    seen = visit(request, desk.services)
     posted = _posted(desk, seen, form)
     lanes = await lanes_now(desk.services, posted.chosen, posted.efforts)
     talk, message, asks = _step(posted)
