@@ -9,6 +9,8 @@ from pathlib import Path
 
 from framework.editing.documents import ManifestFile
 from framework.editing.history import History
+from framework.proxy.inflight import InFlight
+from framework.proxy.records import ActiveRequest
 from framework.values.instance import QueueView, State
 from framework.values.manifest import AccessKey
 from framework.values.reason import Reason
@@ -17,6 +19,7 @@ from tests.dashboard import fits, pool_samples, samples, spec_samples
 from tests.dashboard.fake_system import FakeSystem, make_system
 from tests.dashboard.renders import PROBLEM, hostile_pool, planned, retrying
 from tests.dashboard.samples import GIB, HOSTILE
+from tests.telemetry.samples import record
 
 WATCH_KEY = "look"
 """Of a system that is closed."""
@@ -54,7 +57,21 @@ def ordinary(folder: Path) -> FakeSystem:
     events.record("degraded", "context lowered", model="smollm2", reason=samples.CONTEXT_CUT)
     events.record("failed", samples.NO_MEMORY.message, model="big", reason=samples.NO_MEMORY)
     system.fleet.write("smollm2", *[f"line {number} " + "word " * 40 for number in range(100)])
+    ask(system, "smollm2", "laptop")
     return system
+
+
+def ask(system: FakeSystem, model: str, key: str) -> None:
+    """A request that is served now, and some that ended."""
+    in_flight, history = system.services.requests, system.services.history
+    assert isinstance(in_flight, InFlight)
+    request_id = f"req-{len(in_flight.views())}"
+    in_flight.add(ActiveRequest(request_id, samples.NOW, "/v1/completions", 0.0, key=key, model=model))
+    for status in (200, 200, 429, 502):
+        ended = record(1, model=model, status=status, drafted=9, generation_tokens_per_s=41.0)
+        history.request_ended(ended, ago_s=30.0 * (status - 199))
+    history.known_for(3600.0)
+    history.looked(system.fleet.views(), system.fleet.pools())
 
 
 def write_manifest(folder: Path) -> None:
@@ -97,6 +114,7 @@ def hostile(folder: Path) -> FakeSystem:
         system.services.events.record("state", text, model=text, reason=reason, data={text: text})
         system.fleet.write(HOSTILE[0], text)
         system.fleet.write(HOSTILE[5], text)
+        ask(system, text, text)
     return system
 
 

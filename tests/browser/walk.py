@@ -94,6 +94,7 @@ async def addresses(system: FakeSystem, models: Sequence[str], codes: Iterable[s
     named: Mapping[str, list[str]] = {
         "/models/{name:any}": [model_url(name) for name in (*models, "nobody")],
         "/manifest/history/{id}": [f"/manifest/history/{number}" for number in (1, 99)],
+        "/requests/{id}": ["/requests/req-0", "/requests/none"],
         "/files/{id}": [file_url(one.id) for one in files],
         "/reasons/{code:any}": [reason_url(code) for code in (*codes, "no_such_code")],
     }
