@@ -31,9 +31,11 @@ CODES = {"ordinary": ("out_of_memory", "companion_unfit"), "hostile": HOSTILE[:2
 
 
 # Pages that look the same as in another state.
-SAME = {"ordinary": (), "crowded": ("/reasons", "/files")}
+SAME = {"ordinary": (), "crowded": ("/reasons", "/files", "/manifest")}
 
 
+# Some thirty pages in four looks each: a minute, two on a machine that does other things as well.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", STATES)
 async def test_every_page_is_whole_and_for_everybody(
     chromium: Browser, axe_script: Path, tmp_path: Path, state: str

@@ -93,7 +93,7 @@ async def addresses(system: FakeSystem, models: Sequence[str], codes: Iterable[s
     files = (await system.services.files.list()).files
     named: Mapping[str, list[str]] = {
         "/models/{name:any}": [model_url(name) for name in (*models, "nobody")],
-        "/manifest/history/{id}": [f"/manifest/history/{number}" for number in (1, 99)],
+        "/manifest/history/{id}": ["/manifest/history/1"],
         "/requests/{id}": ["/requests/req-0", "/requests/none"],
         "/files/{id}": [file_url(one.id) for one in files],
         "/reasons/{code:any}": [reason_url(code) for code in (*codes, "no_such_code")],
