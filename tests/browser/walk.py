@@ -96,7 +96,6 @@ async def addresses(system: FakeSystem, models: Sequence[str], codes: Iterable[s
         "/manifest/history/{id}": ["/manifest/history/1"],
         "/requests/{id}": ["/requests/req-0", "/requests/none"],
         "/files/{id}": [file_url(one.id) for one in files],
-        "/requests/{id}": ["/requests/no-such-request"],
         "/reasons/{code:any}": [reason_url(code) for code in (*codes, "no_such_code")],
     }
     paths = [
