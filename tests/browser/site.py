@@ -36,6 +36,9 @@ async def serve(system: FakeSystem, *, port: int = 0) -> AsyncIterator[str]:
         async with asyncio.timeout(START_TIMEOUT_S):
             while not server.started:
                 await asyncio.sleep(0.01)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        await serving
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            # A test that failed leaves nothing behind that the next one would wait for.
+            server.should_exit = True
+            await serving

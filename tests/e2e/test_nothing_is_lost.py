@@ -124,7 +124,7 @@ def test_a_damaged_file_is_told_and_kept(
     assert told["reason"]["code"] == "event_log_set_aside"
     assert Path(told["reason"]["evidence"]["path"]).read_bytes().startswith(b"not a database")
     assert told["id"] > last
-    assert "event_log_set_aside" in paddock.log_text()
+    paddock.wait(lambda: "event_log_set_aside" in paddock.log_text(), 20, "the line in the log")
 
 
 def test_the_mode_of_the_request_log_is_live(

@@ -14,6 +14,8 @@ from itertools import count as count_up
 # What people count in: 1, 2 or 5 of a power of ten.
 ROUND = (1.0, 2.0, 5.0, 10.0)
 MOST_STEPS = 4
+# Steps are no smaller: a logarithm needs a number above 0, and parts of the smallest ones are 0.
+SMALLEST = 1e-100
 # Room for half of the highest label above the plot, and for the times below it. Pixels.
 TOP, PLOT, BOTTOM = 8, 112, 20
 HEIGHT = TOP + PLOT + BOTTOM
@@ -77,7 +79,7 @@ def scale_of(
 
 def round_step(least: float, *, whole: bool = False) -> float:
     """The smallest round number that is not below `least`, which is above 0."""
-    power = 10.0 ** math.floor(math.log10(least))
+    power = 10.0 ** math.floor(math.log10(max(least, SMALLEST)))
     step = next(factor * power for factor in ROUND if factor * power >= least * (1 - 1e-9))
     return max(1.0, step) if whole else step
 

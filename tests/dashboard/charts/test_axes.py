@@ -21,6 +21,7 @@ NUMBERS = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), s
         pytest.param([7.0], (0.0, 2.0, 4.0, 6.0, 8.0), id="one-value"),
         pytest.param([math.nan, math.inf, 3.0], (0.0, 1.0, 2.0, 3.0), id="no-numbers"),
         pytest.param([410.0], (0.0, 200.0, 400.0, 600.0), id="hundreds"),
+        pytest.param([5e-324], (0.0, 1e-100), id="the-smallest-there-is"),
         pytest.param([0.04], (0.0, 0.01, 0.02, 0.03, 0.04), id="hundredths"),
     ],
 )
