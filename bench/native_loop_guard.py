@@ -30,8 +30,8 @@ ANSWER_TIMEOUT_S = 600.0
 ARGUMENTS = ("-c", "16384", "-np", str(N_SLOTS), "-t", "2", "--cache-ram", "0")
 # Of a looping answer.
 N_TOKENS = 1000
-# Characters of a text: with some four to a token well above what the guard looks at, 512 tokens and then 384.
-N_CHARACTERS = 3000
+# Characters of a text: forced, they make some 1.3 a token, well above what the guard looks at, 512 and then 384.
+N_CHARACTERS = 1500
 # As docs/native.md: the longest stretch that counts as one repetition, tokens that must be repetition,
 # tokens before it looks, tokens it looks at, and tokens between two looks.
 MAX_PERIOD, COVERAGE, MIN_TOKENS, WINDOW, INTERVAL = 96, 192, 512, 384, 32
@@ -82,7 +82,7 @@ def corpus() -> dict[str, str]:
     """Texts that do not loop by their names, each long enough for the guard to look at it."""
     found = {
         "records": records(120, seed=3),
-        "words": scattered_words(250, seed=5),
+        "words": scattered_words(400, seed=5),
         "refrain": REFRAIN,
         "numbers": table_of_numbers(),
         "squares": "".join(f"{at} times {at} is {at * at}.\n" for at in range(1, 200)),
@@ -115,46 +115,53 @@ def answered(server: RunningServer, body: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def print_loops(console: Console, server: RunningServer, pool: ThreadPoolExecutor) -> None:
+    """The table of the model's own loops."""
+    bodies = [{"prompt": prompt, "n_predict": N_TOKENS, "ignore_eos": True} for prompt in PROMPTS]
+    free = list(pool.map(lambda body: answered(server, body), bodies))
+    guarded = list(pool.map(lambda body: answered(server, {**body, **GUARD}), bodies))
+    table = Table(title="loops, in tokens", title_justify="left")
+    for column in ("prompt", "repeats from", "ended at", "allowed until", "within"):
+        table.add_column(column, justify="left" if column == "prompt" else "right")
+    for prompt, without, with_it in zip(PROMPTS, free, guarded, strict=True):
+        start, ended = loop_start(without["tokens"]), len(with_it["tokens"])
+        allowed = N_TOKENS if start is None else max(MIN_TOKENS, start + WINDOW) + INTERVAL
+        is_right = ended == N_TOKENS if start is None else ended <= allowed
+        from_token = "never" if start is None else f"{start}"
+        table.add_row(repr(prompt[:40]), from_token, f"{ended}", f"{allowed}", "yes" if is_right else "NO")
+    console.print(table)
+
+
+def print_corpus(console: Console, server: RunningServer, pool: ThreadPoolExecutor) -> None:
+    """What became of the texts that do not loop."""
+    texts = corpus()
+
+    def write(text: str) -> dict[str, Any]:
+        body = {"prompt": "Text:\n", "n_predict": 4 * N_CHARACTERS, "grammar": only(text)}
+        return answered(server, {**body, **GUARD})
+
+    n_tokens, cut = 0, []
+    for (name, text), one in zip(texts.items(), pool.map(write, texts.values()), strict=True):
+        n_tokens += len(one["tokens"])
+        is_whole = one["content"] == text
+        console.print(f"{name}: {len(one['tokens'])} tokens, {'whole' if is_whole else 'CUT'}", style="dim")
+        cut += [] if is_whole else [name]
+    told = f": {', '.join(cut)}" if cut else ""
+    console.print(f"{len(texts)} texts that do not loop, {n_tokens} tokens: {len(cut)} cut short{told}")
+
+
 def main() -> None:
     """Print a table of loops, and what became of the corpus."""
     console = Console(width=120)
     fetch(GROUPS["model"])
     model = ROOT / GROUPS["model"][0].target
-    texts = corpus()
     with (
         tempfile.TemporaryDirectory() as folder,
         running_server(native_line(), model, Path(folder) / "log", *ARGUMENTS) as server,
         ThreadPoolExecutor(N_SLOTS) as pool,
     ):
-        bodies = [{"prompt": prompt, "n_predict": N_TOKENS, "ignore_eos": True} for prompt in PROMPTS]
-        free = list(pool.map(lambda body: answered(server, body), bodies))
-        guarded = list(pool.map(lambda body: answered(server, {**body, **GUARD}), bodies))
-        forced = [
-            {"prompt": "Text:\n", "n_predict": 4 * N_CHARACTERS, "grammar": only(text)}
-            for text in texts.values()
-        ]
-        written = list(pool.map(lambda body: answered(server, {**body, **GUARD}), forced))
-    table = Table(title="loops, in tokens", title_justify="left")
-    for column in ("prompt", "repeats from", "ended at", "allowed until", "within"):
-        table.add_column(column, justify="left" if column == "prompt" else "right")
-    for prompt, without, with_it in zip(PROMPTS, free, guarded, strict=True):
-        start = loop_start(without["tokens"])
-        ended = len(with_it["tokens"])
-        if start is None:
-            table.add_row(repr(prompt[:40]), "never", f"{ended}", "", "yes" if ended == N_TOKENS else "NO")
-            continue
-        allowed = max(MIN_TOKENS, start + WINDOW) + INTERVAL
-        table.add_row(
-            repr(prompt[:40]), f"{start}", f"{ended}", f"{allowed}", "yes" if ended <= allowed else "NO"
-        )
-    console.print(table)
-    cut = [
-        name for (name, text), answer in zip(texts.items(), written, strict=True) if answer["content"] != text
-    ]
-    n_tokens = sum(len(answer["tokens"]) for answer in written)
-    console.print(
-        f"{len(texts)} texts that do not loop, {n_tokens} tokens: {len(cut)} cut short {', '.join(cut)}"
-    )
+        print_loops(console, server, pool)
+        print_corpus(console, server, pool)
 
 
 if __name__ == "__main__":
