@@ -30,7 +30,7 @@ ANSWER_TIMEOUT_S = 600.0
 ARGUMENTS = ("-c", "16384", "-np", str(N_SLOTS), "-t", "2", "--cache-ram", "0")
 # Of a looping answer.
 N_TOKENS = 1000
-# Characters of a text: forced, they make some 1.3 a token, well above what the guard looks at, 512 and then 384.
+# Characters of a text: forced, some 1.3 make a token, so that it is longer than what the guard looks at.
 N_CHARACTERS = 1500
 # As docs/native.md: the longest stretch that counts as one repetition, tokens that must be repetition,
 # tokens before it looks, tokens it looks at, and tokens between two looks.
