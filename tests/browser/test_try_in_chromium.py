@@ -26,7 +26,8 @@ from tests.proxy.scripted_engine import Call, ScriptedEngine, chunk, closing, fi
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 ARGUMENTS = '{"place": "<img src=x onerror=alert(1)>"}'
-REFUSED = ("Failed to load resource",)
+# A stream that is refused is told twice: by the browser, and by htmx with the event itself.
+REFUSED = ("Failed to load resource", "[object Event]")
 
 
 @asynccontextmanager
