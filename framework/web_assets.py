@@ -1,6 +1,6 @@
-"""Where the pages and the browser assets lie: beside the package in a checkout, inside it in a wheel.
+"""Where pages, browser assets and documentation lie: beside the package in a checkout, inside it in a wheel.
 
-Called by the assembly, which hands both folders to the dashboard. Reads nothing.
+Reads nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ def templates_dir() -> Path:
 def static_dir() -> Path:
     """The folder of style sheets and scripts; `vendor/` below it may be missing, pages work without."""
     return _find("static")
+
+
+def docs_dir() -> Path:
+    """The folder of the documentation; a wheel has only what pages show of it."""
+    return _find("docs")
 
 
 def _find(name: str) -> Path:

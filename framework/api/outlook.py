@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,7 +88,7 @@ async def outlook(
     """Devices and changed models before and after an apply. `known` are all devices, as last listed."""
     views = {view.request.id: view for view in fleet.views()}
     before = {name: _running(view) for name, view in views.items()}
-    ends = _ends(actions, fleet)
+    ends = ends_of(fleet, {action.model for action in actions if action.kind in ("stop", "replace")})
     moving = [action for action in actions if action.kind in ("start", "replace", "record")]
     planned = [action for action in moving if _is_planned(action, manifest)]
     # What the apply starts comes first: it takes what others find taken.
@@ -108,8 +108,8 @@ def _is_planned(action: ModelAction, manifest: Manifest) -> bool:
     return action.model in manifest.models and any(change.effect != "live" for change in action.changes)
 
 
-def _ends(actions: Iterable[ModelAction], fleet: Seen) -> Ends:
-    going = {action.model for action in actions if action.kind in ("stop", "replace")}
+def ends_of(fleet: Seen, going: Collection[str]) -> Ends:
+    """Who is there once these models have ended."""
     residents = [one for pool in fleet.pools() for one in pool.residents]
     return Ends(
         tuple(one for one in residents if one.model not in going),
@@ -136,15 +136,6 @@ async def _model(
     after = await plan_of(request, planner, fleet, around)
     runs = action.kind in ("start", "replace")
     return ModelOutlook(action.model, before, after, runs=runs, ran=running is not None)
-
-
-def remaining(fleet: Seen, without: str) -> Ends:
-    """Who is there once a model has ended."""
-    residents = [one for pool in fleet.pools() for one in pool.residents]
-    return Ends(
-        tuple(one for one in residents if one.model != without),
-        tuple(one for one in residents if one.model == without),
-    )
 
 
 async def plan_of(

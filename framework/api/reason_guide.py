@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from framework.web_assets import docs_dir
+
 CODE_HEADER = ("code", "means", "what to do")
 CELLS = re.compile(r"(?<!\\)\|")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -83,10 +85,8 @@ class ReasonGuide:
 
 @cache
 def installed_guide() -> ReasonGuide:
-    """The page that came with this program: in a wheel inside the package, in a checkout in its `docs`."""
-    package = Path(__file__).resolve().parent.parent
-    packaged = package / "_web" / "docs" / "reasons.md"
-    return read_guide(packaged if packaged.is_file() else package.parent / "docs" / "reasons.md")
+    """The page that came with this program."""
+    return read_guide(docs_dir() / "reasons.md")
 
 
 def read_guide(path: Path) -> ReasonGuide:

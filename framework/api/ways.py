@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from framework.api.answers import RefusedInstance, WayAnswer
-from framework.api.outlook import Plans, Seen, plan_of, remaining
+from framework.api.outlook import Plans, Seen, ends_of, plan_of
 from framework.api.told import told_of
 from framework.editing.documents import files_of
 from framework.editing.placing import EditedFile, with_way
@@ -56,7 +56,7 @@ async def ways_of(model_id: str, check: Check, fleet: Seen, planner: Plans) -> t
 
 async def _asked(request: ModelRequest, view: ModelView, fleet: Seen, planner: Plans) -> _Asked:
     """What it would start with now, with the reasons of what runs and of that plan."""
-    plan = await plan_of(request, planner, fleet, remaining(fleet, request.id))
+    plan = await plan_of(request, planner, fleet, ends_of(fleet, {request.id}))
     told = [reason for instance in view.instances for reason in told_of(instance)]
     told += [plan.failure.reason] if isinstance(plan, RefusedInstance) else [*plan.reasons, *plan.spec.notes]
     return _Asked(request, plan, tuple({reason.code: reason for reason in told}.values()))
@@ -79,5 +79,5 @@ async def _tried(
     if loaded.manifest is None:
         return WayAnswer(code, way, name, changes, asked.plan, None, loaded.problems)
     request = loaded.manifest.models[asked.request.id]
-    after = await plan_of(request, planner, fleet, remaining(fleet, request.id))
+    after = await plan_of(request, planner, fleet, ends_of(fleet, {request.id}))
     return WayAnswer(code, way, name, changes, asked.plan, after)

@@ -23,6 +23,7 @@ from framework.planning.speculation.profit import DEFAULT_LIMITS
 from framework.proxy.errors import ProxyError
 from framework.state_dir import StateDirError
 from framework.trial import Effort, NothingTimed, Timing, Trial, run_trial
+from framework.values.rounding import rounded
 
 # With two workloads as many as the yield watch wants of each side (05 §11.7).
 REQUESTS, MOST_REQUESTS = 10, 1000
@@ -119,9 +120,9 @@ def _workload_json(workload: str, plain: Timing, policy: Timing | None) -> dict[
         "tokens_per_s": None if policy is None else round(policy.tokens_per_s, 3),
         "speedup": None if policy is None or missing else _speedup(plain, policy),
         "no_speedup": missing,
-        "baseline_first_token_s": _rounded(plain.first_token_s),
-        "first_token_s": None if policy is None else _rounded(policy.first_token_s),
-        "acceptance": None if policy is None else _rounded(policy.acceptance),
+        "baseline_first_token_s": rounded(plain.first_token_s, SHOWN_DIGITS),
+        "first_token_s": None if policy is None else rounded(policy.first_token_s, SHOWN_DIGITS),
+        "acceptance": None if policy is None else rounded(policy.acceptance, SHOWN_DIGITS),
     }
 
 
@@ -158,10 +159,6 @@ def _row(row: dict[str, Any]) -> Iterator[str | None]:
     yield _shown(row["baseline_first_token_s"], "{:.3f} s")
     yield _shown(row["first_token_s"], "{:.3f} s")
     yield _shown(row["acceptance"], "{:.0%}")
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, SHOWN_DIGITS)
 
 
 def _shown(value: float | None, form: str) -> str | None:

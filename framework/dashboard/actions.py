@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -11,7 +10,7 @@ from starlette.responses import Response
 
 from framework.api.auth import CSRF_FIELD, authorise
 from framework.api.services import Services
-from framework.dashboard.answers import NotFound, own_path, see_other
+from framework.dashboard.answers import NotFound, confirmed, own_path
 from framework.dashboard.desk import Desk
 from framework.dashboard.forms import field, read_form
 from framework.dashboard.urls import model_url
@@ -64,6 +63,4 @@ async def _command(desk: Desk, request: Request, give: Callable[[str, FormData, 
     except KeyError:
         # Still there to be looked at, but no longer declared.
         raise NotFound(f"{shown(name)} is no longer in the manifest.", ()) from None
-    path, hash_mark, fragment = own_path(field(form, "back")).partition("#")
-    joint = "&" if "?" in path else "?"
-    return see_other(f"{path}{joint}{urlencode({'done': event.id})}{hash_mark}{fragment}")
+    return confirmed(own_path(field(form, "back")), event.id)

@@ -115,6 +115,21 @@ def see_other(path: str) -> Response:
     return RedirectResponse(path, SEE_OTHER)
 
 
+def confirmed(path: str, event_id: int) -> Response:
+    """Back to a page of ours, which confirms the command that this event is of."""
+    address, mark, fragment = path.partition("#")
+    joint = "&" if "?" in address else "?"
+    return see_other(f"{address}{joint}{urlencode({'done': event_id})}{mark}{fragment}")
+
+
+def operator_of(desk: Desk, request: Request, refusal: str) -> Visit:
+    """Who looks, who must be allowed to operate. Raises ApiError 401, or 403 with the words of `refusal`."""
+    seen = visit(request, desk.services)
+    if seen.caller.role != "operate":
+        raise ApiError(403, "role_not_allowed", refusal)
+    return seen
+
+
 def error_answer(desk: Desk, request: Request, error: ApiError) -> Response:
     """A refusal as a page with its status, or as the notice that htmx puts into the page at hand."""
     try:

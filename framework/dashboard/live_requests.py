@@ -14,7 +14,7 @@ from framework.api.request_routes import is_of
 from framework.dashboard.answers import shell_of
 from framework.dashboard.desk import Desk
 from framework.dashboard.live_address import banner_now, tag_now
-from framework.dashboard.live_source import LiveSource
+from framework.dashboard.live_source import LiveSource, no_log
 from framework.dashboard.pages.request import (
     RequestBody,
     ended_body,
@@ -45,11 +45,6 @@ def requests_tag(desk: Desk, kept: Sequence[KeptRequest], views: Sequence[Reques
     """What a list was rendered from."""
     running = sha256(" ".join(f"{view.id} {view.phase}" for view in views).encode()).hexdigest()[:8]
     return f"{tag_now(desk)}-{kept[-1].seq if kept else 0}-{running}"
-
-
-def request_tag(desk: Desk) -> str:
-    """What the page of a running request was rendered from."""
-    return tag_now(desk)
 
 
 class RequestFeed:
@@ -115,7 +110,7 @@ async def requests_source(desk: Desk, request: Request) -> LiveSource:
     return LiveSource(
         fragments,
         services.fleet.views,
-        lambda: None,
+        no_log,
         lambda: requests_tag(desk, feed.rows, running()),
         refresh=feed.refresh,
         due_s=due_s,
@@ -123,42 +118,59 @@ async def requests_source(desk: Desk, request: Request) -> LiveSource:
     )
 
 
+class RequestWatch:
+    """One request as its open page sees it; `refresh` looks whether it was written after its end."""
+
+    def __init__(self, desk: Desk, request_id: str) -> None:
+        self._desk = desk
+        self._id = request_id
+        self._ended: RequestBody | None = None
+        self._last: RequestBody | None = None
+        self._gone_at_s: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it will change any more."""
+        return self._ended is not None
+
+    def body(self) -> RequestBody | None:
+        """What there is to show; None where nothing was known of it yet."""
+        view = self._desk.services.requests.find(self._id)
+        if self._ended is not None:
+            self._last = self._ended
+        elif view is not None:
+            self._last = running_body(view, utc_now())
+        # It ended a moment ago and is not written yet: what the page shows stays.
+        return self._last
+
+    async def refresh(self) -> None:
+        """Read the end of it, once it is served no more."""
+        services = self._desk.services
+        if self.has_ended or services.requests.find(self._id) is not None:
+            return
+        if self._gone_at_s is None:
+            self._gone_at_s = time.monotonic()
+        kept = await services.request_log.find(self._id)
+        if kept is not None:
+            self._ended = ended_body(kept.record, services.request_log.mode)
+        elif time.monotonic() - self._gone_at_s > SETTLE_S:
+            self._ended = gone_body(self._id)
+
+
 async def request_source(desk: Desk, request: Request) -> LiveSource:
     """One request, from being served to its end."""
-    services, request_id = desk.services, request.query_params.get("id", "")
-    ended: list[RequestBody] = []
-    gone_at_s: list[float] = []
-
-    async def refresh() -> None:
-        if ended or services.requests.find(request_id) is not None:
-            return
-        gone_at_s.append(time.monotonic())
-        kept = await services.request_log.find(request_id)
-        if kept is not None:
-            ended.append(ended_body(kept.record, services.request_log.mode))
-        elif time.monotonic() - gone_at_s[0] > SETTLE_S:
-            ended.append(gone_body(request_id))
-
-    last: list[RequestBody] = []
+    watch = RequestWatch(desk, request.query_params.get("id", ""))
 
     def fragments() -> tuple[Fragment, ...]:
-        view = services.requests.find(request_id)
-        if ended:
-            last[:] = ended
-        elif view is not None:
-            last[:] = [running_body(view, utc_now())]
-        # It ended a moment ago and is not written yet: what the page shows stays.
-        return (banner_now(desk), *map(request_fragment, last))
-
-    def due_s() -> float | None:
-        return None if ended else AGAIN_S
+        body = watch.body()
+        return (banner_now(desk), *(() if body is None else (request_fragment(body),)))
 
     return LiveSource(
         fragments,
-        services.fleet.views,
-        lambda: None,
-        lambda: request_tag(desk),
-        refresh=refresh,
-        due_s=due_s,
+        desk.services.fleet.views,
+        no_log,
+        lambda: tag_now(desk),
+        refresh=watch.refresh,
+        due_s=lambda: None if watch.has_ended else AGAIN_S,
         for_operators=True,
     )

@@ -15,6 +15,11 @@ def never_due() -> None:
     return
 
 
+def no_log() -> None:
+    """A page without a log."""
+    return
+
+
 async def nothing_to_read() -> None:
     """A page of what is in memory."""
 

@@ -12,7 +12,7 @@ from framework.dashboard.answers import shell_of
 from framework.dashboard.desk import Desk
 from framework.dashboard.live_address import banner_now, tag_now
 from framework.dashboard.live_requests import request_source, requests_source
-from framework.dashboard.live_source import LiveSource
+from framework.dashboard.live_source import LiveSource, no_log
 from framework.dashboard.pages.events import events_fragments, parse_query
 from framework.dashboard.pages.log import log_fragment
 from framework.dashboard.pages.model import body_fragment, gone_fragment
@@ -44,14 +44,13 @@ async def source_of(desk: Desk, request: Request) -> LiveSource:
     reading = {"events": _events, "requests": requests_source, "request": request_source}
     if page in reading:
         return await reading[page](desk, request)
-    if page == "try":
-        return _try(desk, request)
     sources = {
         "overview": _overview,
         "pools": _pools,
         "speculation": _speculation,
         "manifest": _manifest,
         "model": _model,
+        "try": _try,
     }
     make = sources.get(page)
     if make is None:
@@ -67,7 +66,7 @@ def _overview(desk: Desk, request: Request) -> LiveSource:
         return (banner_now(desk), *overview_fragments(page))
 
     return LiveSource(
-        fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), ("overview", group)
+        fragments, desk.services.fleet.views, no_log, partial(tag_now, desk), ("overview", group)
     )
 
 
@@ -77,19 +76,19 @@ def _pools(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (banner_now(desk), *pools_fragments(pools_now(desk)), *past_fragments(past.now()))
 
-    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "pools")
+    return LiveSource(fragments, desk.services.fleet.views, no_log, partial(tag_now, desk), "pools")
 
 
 def _speculation(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (banner_now(desk), *speculation_fragments(speculation_now(desk)))
 
-    return LiveSource(fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), "speculation")
+    return LiveSource(fragments, desk.services.fleet.views, no_log, partial(tag_now, desk), "speculation")
 
 
 def _manifest(desk: Desk, request: Request) -> LiveSource:
     """Only the banner: nobody wants a text to change under the hands."""
-    return LiveSource(lambda: (banner_now(desk),), desk.services.fleet.views, _no_log, partial(tag_now, desk))
+    return LiveSource(lambda: (banner_now(desk),), desk.services.fleet.views, no_log, partial(tag_now, desk))
 
 
 async def _events(desk: Desk, request: Request) -> LiveSource:
@@ -100,9 +99,7 @@ async def _events(desk: Desk, request: Request) -> LiveSource:
         page = events_now(desk, shell_of(desk, request, "", "events"), query, stored)
         return (banner_now(desk), *events_fragments(page))
 
-    return LiveSource(
-        fragments, desk.services.fleet.views, _no_log, partial(tag_now, desk), ("events", query)
-    )
+    return LiveSource(fragments, desk.services.fleet.views, no_log, partial(tag_now, desk), ("events", query))
 
 
 def _model(desk: Desk, request: Request) -> LiveSource:
@@ -134,8 +131,4 @@ def _try(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (banner_now(desk), *lane_fragments(services, chosen))
 
-    return LiveSource(fragments, lambda: views_now(services, chosen), _no_log, partial(tag_now, desk))
-
-
-def _no_log() -> None:
-    return None
+    return LiveSource(fragments, lambda: views_now(services, chosen), no_log, partial(tag_now, desk))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from urllib.parse import urlencode
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from framework.api.auth import CSRF_FIELD, Visit, authorise, visit
 from framework.api.errors import ApiError
 from framework.api.lookup import find_model
 from framework.api.manifest_routes import LARGEST_VERSION, STATUS, no_version, refused
-from framework.dashboard.answers import page_answer, see_other, shell_of
+from framework.dashboard.answers import confirmed, operator_of, page_answer, shell_of
 from framework.dashboard.desk import Desk
 from framework.dashboard.forms import field, read_form
 from framework.dashboard.live_address import live_url, tag_now
@@ -105,7 +104,7 @@ async def revert(desk: Desk, request: Request) -> Response:
 
 async def version(desk: Desk, request: Request) -> Response:
     """A text of before. Only for those who may change the manifest, since nothing of it is hidden."""
-    seen = _operator(desk, request)
+    seen = operator_of(desk, request, "Only who may operate sees what the manifest held before.")
     number = _number(request.path_params["id"])
     try:
         found, text = await desk.services.editor.version(number)
@@ -215,15 +214,6 @@ async def _operators_form(desk: Desk, request: Request) -> tuple[FormData, Visit
     return form, visit(request, desk.services)
 
 
-def _operator(desk: Desk, request: Request) -> Visit:
-    """Somebody who may change the manifest. Raises ApiError 401 or 403."""
-    seen = visit(request, desk.services)
-    if seen.caller.role != "operate":
-        message = "Only who may operate sees what the manifest held before."
-        raise ApiError(403, "role_not_allowed", message)
-    return seen
-
-
 def _text_of(form: FormData) -> str:
     """The text of the field; browsers send `\\r\\n`."""
     return field(form, "text").replace("\r\n", "\n")
@@ -247,5 +237,4 @@ def _number(text: str) -> int:
 
 def _done(files: Sequence[ManifestFile], name: str, event_id: int) -> Response:
     """Back to the editor, which confirms."""
-    url = manifest_url("" if name == files[0].name else name)
-    return see_other(f"{url}{'&' if '?' in url else '?'}{urlencode({'done': event_id})}")
+    return confirmed(manifest_url("" if name == files[0].name else name), event_id)

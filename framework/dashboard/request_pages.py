@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
-from framework.api.auth import CSRF_FIELD, Visit, authorise, visit
-from framework.api.errors import ApiError
+from framework.api.auth import CSRF_FIELD, authorise
 from framework.api.inputs import whole_number
 from framework.api.request_query import read_filter
 from framework.api.request_routes import MAX_SEQ, cancel, is_of, no_request
-from framework.dashboard.answers import own_path, page_answer, see_other, shell_of
+from framework.dashboard.answers import confirmed, operator_of, own_path, page_answer, shell_of
 from framework.dashboard.desk import Desk
 from framework.dashboard.forms import field, read_form
-from framework.dashboard.live_address import live_url
-from framework.dashboard.live_requests import request_tag, requests_tag
+from framework.dashboard.live_address import live_url, tag_now
+from framework.dashboard.live_requests import requests_tag
 from framework.dashboard.pages.request import RequestPage, ended_body, running_body
 from framework.dashboard.pages.requests import PAGE_ROWS, REQUESTS, parse_request_query, requests_page
 from framework.telemetry.events import utc_now
@@ -29,7 +26,7 @@ FOR_OPERATORS = (
 
 async def requests(desk: Desk, request: Request) -> Response:
     """What is served now, and what was served, newest first. Only the newest page grows."""
-    seen = _operator(desk, request)
+    seen = operator_of(desk, request, FOR_OPERATORS)
     values, services = request.query_params, desk.services
     wanted = read_filter(values, services, utc_now())
     before = whole_number(request, "before", default=0, low=0, high=MAX_SEQ) if values.get("before") else 0
@@ -55,13 +52,13 @@ async def requests(desk: Desk, request: Request) -> Response:
 
 async def one_request(desk: Desk, request: Request) -> Response:
     """One request: as it is while it is served, else as the log has it."""
-    seen = _operator(desk, request)
+    seen = operator_of(desk, request, FOR_OPERATORS)
     services, request_id = desk.services, request.path_params["id"]
     view = services.requests.find(request_id)
     stream = ""
     if view is not None:
         body = running_body(view, utc_now())
-        stream = live_url("request", request_tag(desk), id=request_id)
+        stream = live_url("request", tag_now(desk), id=request_id)
     else:
         kept = await services.request_log.find(request_id)
         if kept is None:
@@ -76,13 +73,4 @@ async def cancel_one(desk: Desk, request: Request) -> Response:
     form = await read_form(request)
     caller = authorise(request, desk.services, "operate", csrf_token=field(form, CSRF_FIELD) or None)
     event_id = cancel(desk.services, request.path_params["id"], by=caller.name)
-    path = own_path(field(form, "back"), REQUESTS)
-    return see_other(f"{path}{'&' if '?' in path else '?'}{urlencode({'done': event_id})}")
-
-
-def _operator(desk: Desk, request: Request) -> Visit:
-    """Who looks, who must be allowed to. Raises ApiError 401 or 403."""
-    seen = visit(request, desk.services)
-    if seen.caller.role != "operate":
-        raise ApiError(403, "role_not_allowed", FOR_OPERATORS)
-    return seen
+    return confirmed(own_path(field(form, "back"), REQUESTS), event_id)

@@ -30,8 +30,10 @@ def with_way(files: Sequence[ManifestFile], model: str, way: Way) -> EditedFile:
     if len(owners) != 1:
         raise EditImpossible("Edits of several tables cannot be made in one step; change them by hand.")
     owner = owners.pop()
-    name = model if owner == "model" else _policy_of(files, model)
-    file = next((file for file in files if name in _tables(file, SECTIONS[owner])), None)
+    data = [_data(file) for file in files]
+    name = model if owner == "model" else _policy_of(data, model)
+    found = zip(files, data, strict=True)
+    file = next((file for file, held in found if name in _tables(held, SECTIONS[owner])), None)
     if name is None or file is None:
         raise EditImpossible(
             f"There is no table [{SECTIONS[owner]}.NAME] that this could be written into; change it by hand."
@@ -49,18 +51,18 @@ def _change(section: str, name: str, edit: FieldEdit) -> Change:
     return Change((section, name, *edit.path), edit.value)
 
 
-def _policy_of(files: Sequence[ManifestFile], model: str) -> str | None:
+def _policy_of(data: Sequence[Mapping[str, Any]], model: str) -> str | None:
     """The policy that a model names, itself or by the defaults."""
-    owns = (_tables(file, "models").get(model) for file in files)
-    inherited = (_data(file).get("defaults") for file in files)
+    owns = (_tables(held, "models").get(model) for held in data)
+    inherited = (held.get("defaults") for held in data)
     for table in (*owns, *inherited):
         if isinstance(table, Mapping) and isinstance(name := table.get("speculation"), str):
             return name
     return None
 
 
-def _tables(file: ManifestFile, section: str) -> Mapping[str, Any]:
-    found = _data(file).get(section)
+def _tables(held: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    found = held.get(section)
     return found if isinstance(found, Mapping) else {}
 
 

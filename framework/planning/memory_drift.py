@@ -41,7 +41,7 @@ def over_plan(held: Mapping[str, int], planned: Mapping[str, int]) -> dict[str, 
 
 
 def tolerance_bytes(planned: int) -> int:
-    """How much more than planned is nothing to tell."""
+    """How far from what was planned or reported is nothing to tell."""
     return max(LEAST_OVER_BYTES, int(planned * OVER_SHARE))
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.runtime.process_status import OWN, PROC, resident_bytes
 from framework.values.device import Device
 
-PROC = Path("/proc")
-KIB = 1024
 # A wrapper starts an engine, which starts nothing; more is not looked through.
 MOST_PROCESSES = 64
 
@@ -30,14 +29,15 @@ def host_memory_of(pid: int, *, proc: Path = PROC) -> HostMemory | None:
     """What the system says; None where it does not, or the process is gone. Reads a few small files."""
     waiting, own, mapped, seen = [pid], 0, 0, 0
     while waiting and seen < MOST_PROCESSES:
-        folder = proc / str(waiting.pop())
+        member = waiting.pop()
+        children_file = proc / str(member) / "task" / str(member) / "children"
         try:
-            fields = _fields((folder / "status").read_text("ascii", "replace"))
-            children = (folder / "task" / folder.name / "children").read_text("ascii", "replace")
+            fields = resident_bytes(member, proc)
+            children = children_file.read_text("ascii", "replace")
         except OSError:
             continue
         seen += 1
-        own += fields.get("RssAnon", 0) + fields.get("RssShmem", 0)
+        own += sum(fields.get(name, 0) for name in OWN)
         mapped += fields.get("RssFile", 0)
         waiting += [int(child) for child in children.split() if child.isdecimal()]
     return HostMemory(own, mapped) if seen and own else None
@@ -51,13 +51,6 @@ def device_bytes_of(pid: int, devices: Iterable[Device]) -> Mapping[str, int]:
         if held:
             found[device.name] = sum(held)
     return found
-
-
-def _fields(status: str) -> Mapping[str, int]:
-    """The sizes of a `status` file, in bytes."""
-    pairs = (line.partition(":") for line in status.splitlines())
-    numbers = {name: value.split() for name, _, value in pairs if name.startswith("Rss")}
-    return {name: int(words[0]) * KIB for name, words in numbers.items() if words and words[0].isdecimal()}
 
 
 def _is_of(pid: int, leader: int) -> bool:

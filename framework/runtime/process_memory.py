@@ -14,11 +14,7 @@ from pathlib import Path
 import psutil
 
 from framework.hardware.nvml import NvidiaCard, read_nvidia_cards
-
-PROC = Path("/proc")
-KIB = 1024
-# Pages of files are left out: the system takes them back whenever it wants to.
-OWN = ("RssAnon", "RssShmem")
+from framework.runtime.process_status import OWN, PROC, resident_bytes
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,10 @@ def _groups(leaders: frozenset[int]) -> dict[int, list[int]]:
 def own_bytes(pid: int, proc: Path = PROC) -> int | None:
     """Memory of a process that is no page of a file; None where that is not told."""
     try:
-        lines = (proc / str(pid) / "status").read_text("ascii", "replace").splitlines()
+        fields = resident_bytes(pid, proc)
     except OSError:
         return None
-    fields = dict(line.partition(":")[::2] for line in lines)
-    numbers = [fields.get(name, "").split()[:1] for name in OWN]
-    found = [int(number[0]) * KIB for number in numbers if number and number[0].isdecimal()]
-    return sum(found) if found else None
+    return _sum(fields.get(name) for name in OWN)
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:

@@ -79,9 +79,14 @@ def request_row(record: RequestRecord) -> RequestRow:
     text = json_bytes(document).decode()
     texts = None if record.texts is None else _bounded(asdict(record.texts), _no_texts, MOST_TEXTS_BYTES)
     size = len(text) + len(texts or "")
-    moment = record.at.astimezone(UTC).isoformat(timespec="milliseconds")
+    moment = moment_text(record.at)
     model, key = document["model"], document["key"]
     return record.id, moment, model, key, record.status, text, size, texts
+
+
+def moment_text(at: datetime) -> str:
+    """A moment as the tables have it; the order of such texts is that of time."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def request_of(row: tuple[Any, ...]) -> RequestRecord | None:

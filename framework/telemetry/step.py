@@ -14,6 +14,7 @@ from random import Random
 from framework.values.history import ModelStep
 from framework.values.instance import ModelView
 from framework.values.request_record import RequestRecord
+from framework.values.rounding import rounded
 
 # Enough for a 95th percentile that means something; 60 steps of 100 models stay below 20 MB.
 MOST_KEPT = 64
@@ -116,11 +117,11 @@ class OpenStep:
             left=self.left,
             refused=self.refused,
             failed=self.failed,
-            first_token_p50_s=_rounded(quantile(self.first_token.values, 0.5), TIME_DIGITS),
-            first_token_p95_s=_rounded(quantile(self.first_token.values, 0.95), TIME_DIGITS),
-            queue_p95_s=_rounded(quantile(self.queue.values, 0.95), TIME_DIGITS),
-            generation_tokens_per_s=_rounded(quantile(self.generation.values, 0.5), RATE_DIGITS),
-            prompt_tokens_per_s=_rounded(quantile(self.prompt.values, 0.5), RATE_DIGITS),
+            first_token_p50_s=rounded(quantile(self.first_token.values, 0.5), TIME_DIGITS),
+            first_token_p95_s=rounded(quantile(self.first_token.values, 0.95), TIME_DIGITS),
+            queue_p95_s=rounded(quantile(self.queue.values, 0.95), TIME_DIGITS),
+            generation_tokens_per_s=rounded(quantile(self.generation.values, 0.5), RATE_DIGITS),
+            prompt_tokens_per_s=rounded(quantile(self.prompt.values, 0.5), RATE_DIGITS),
             prompt_tokens=self.prompt_tokens,
             generated_tokens=self.generated_tokens,
             drafted=self.drafted,
@@ -130,7 +131,3 @@ class OpenStep:
             waiting=self.waiting,
             depth=round(self.depth_tokens / self.depth_samples, 1) if self.depth_samples else None,
         )
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)

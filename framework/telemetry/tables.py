@@ -8,11 +8,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from framework.telemetry.events import Earlier
-from framework.telemetry.rows import EventRow, RequestRow, event_of, request_of
+from framework.telemetry.rows import EventRow, RequestRow, event_of, moment_text, request_of
 from framework.telemetry.store_file import WAL_BYTES
 from framework.values.event import Event
 from framework.values.request_record import RequestRecord
@@ -199,11 +199,6 @@ def find_requests(
     )
     found = ((seq, request_of(tuple(row))) for seq, *row in rows)
     return [KeptRequest(seq, record) for seq, record in found if record is not None][::-1]
-
-
-def moment_text(at: datetime) -> str:
-    """A moment as the tables have it; the order of such texts is that of time."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def count(connection: sqlite3.Connection, table: Table) -> int:

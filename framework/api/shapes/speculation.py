@@ -10,6 +10,7 @@ from framework.api.shapes.plan import asked_mode, asked_speculation
 from framework.values.instance import InstanceView
 from framework.values.plan import LaunchPlan
 from framework.values.reason import Reason
+from framework.values.rounding import rounded
 from framework.values.spec_yield import SpecYield, SpeedAt, best_known
 
 SPEED_DIGITS = 3
@@ -37,11 +38,11 @@ def speculation_json(view: InstanceView, speeds: Iterable[SpeedAt] = ()) -> dict
         "requests": None if running is None else totals.requests,
         "drafted": None if running is None else totals.drafted,
         "accepted": None if running is None else totals.accepted,
-        "acceptance": _rounded(totals.acceptance, SHARE_DIGITS),
+        "acceptance": rounded(totals.acceptance, SHARE_DIGITS),
         "drafted_by_position": list(totals.drafted_by_position),
         "accepted_by_position": list(totals.accepted_by_position),
-        "speedup": None if speed is None else _rounded(speed.speedup, SPEED_DIGITS),
-        "baseline_tokens_per_s": None if speed is None else _rounded(speed.plain_tokens_per_s, SPEED_DIGITS),
+        "speedup": None if speed is None else rounded(speed.speedup, SPEED_DIGITS),
+        "baseline_tokens_per_s": None if speed is None else rounded(speed.plain_tokens_per_s, SPEED_DIGITS),
     }
 
 
@@ -59,12 +60,12 @@ def _speed_json(speed: SpeedAt) -> dict[str, Any]:
         "running": speed.running,
         "busy_slots": speed.busy_slots,
         "drafting_requests": speed.drafting_requests,
-        "drafting_tokens_per_s": _rounded(speed.drafting_tokens_per_s, SPEED_DIGITS),
+        "drafting_tokens_per_s": rounded(speed.drafting_tokens_per_s, SPEED_DIGITS),
         "baseline_requests": speed.plain_requests,
-        "baseline_tokens_per_s": _rounded(speed.plain_tokens_per_s, SPEED_DIGITS),
-        "speedup": _rounded(speed.speedup, SPEED_DIGITS),
-        "acceptance": _rounded(speed.acceptance, SHARE_DIGITS),
-        "losing_s": _rounded(speed.losing_s, SPEED_DIGITS),
+        "baseline_tokens_per_s": rounded(speed.plain_tokens_per_s, SPEED_DIGITS),
+        "speedup": rounded(speed.speedup, SPEED_DIGITS),
+        "acceptance": rounded(speed.acceptance, SHARE_DIGITS),
+        "losing_s": rounded(speed.losing_s, SPEED_DIGITS),
     }
 
 
@@ -73,7 +74,3 @@ def _fallback(view: InstanceView, plan: LaunchPlan | None) -> Reason | None:
     if view.running is not None and view.running.speculation_reason is not None:
         return view.running.speculation_reason
     return None if plan is None else plan.spec.reason
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)

@@ -103,6 +103,21 @@ def line_chart(
     empty: str,
 ) -> Chart:
     """Lines over time; `label` turns a value into words with its unit."""
+    chart = _framed(element, title, unit, series, scale, x_ticks, label, empty)
+    return chart if chart.empty else replace(chart, lines=tuple(line_of(one, scale) for one in series))
+
+
+def _framed(
+    element: str,
+    title: str,
+    unit: str,
+    series: Sequence[Series],
+    scale: Scale,
+    x_ticks: tuple[XTick, ...],
+    label: Callable[[float], str],
+    empty: str,
+) -> Chart:
+    """Axes, words and legend, without what is drawn between them; `empty` where there is no value."""
     if not any(finite(one.values) for one in series):
         return _nothing(element, title, unit, empty)
     return Chart(
@@ -116,7 +131,7 @@ def line_chart(
         text_y=HEIGHT - TEXT_GAP,
         y_ticks=scale.pixels(label),
         x_ticks=x_ticks,
-        lines=tuple(line_of(one, scale) for one in series),
+        lines=(),
         bars=(),
         legend=_legend(series),
         empty="",
@@ -136,10 +151,8 @@ def bar_chart(
     empty: str,
 ) -> Chart:
     """Bars, those of one place upon each other; `names` say what stands at each place."""
-    chart = line_chart(element, title, unit, series, scale, x_ticks, label, empty=empty)
-    if chart.empty:
-        return chart
-    return replace(chart, lines=(), bars=tuple(_bars(series, scale, label, names)))
+    chart = _framed(element, title, unit, series, scale, x_ticks, label, empty)
+    return chart if chart.empty else replace(chart, bars=tuple(_bars(series, scale, label, names)))
 
 
 def line_of(series: Series, scale: Scale) -> Line:

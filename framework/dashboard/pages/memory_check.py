@@ -11,14 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from framework.dashboard.pages.waterfall import LABELS
+from framework.planning.memory_drift import tolerance_bytes
 from framework.values.plan import FitPlan, LaunchResult, MemoryLine
 from framework.values.reason import Reason
 from framework.values.units_text import UNKNOWN, size
 
-MIB = 2**20
-# Less is rounding, alignment, and what the program itself takes.
-SMALL_BYTES = 256 * MIB
-SMALL_SHARE = 0.05
 # The engine's log does not tell a drafter's buffers from the model's own.
 TOGETHER = {
     "drafter_weights": "weights",
@@ -83,7 +80,7 @@ def memory_check_section(
 
 def is_too_far(difference: int, expected: int) -> bool:
     """Whether a number is too far from what was expected."""
-    return abs(difference) > max(SMALL_BYTES, SMALL_SHARE * expected)
+    return abs(difference) > tolerance_bytes(expected)
 
 
 class _Check:

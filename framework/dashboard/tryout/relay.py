@@ -27,6 +27,7 @@ from framework.dashboard.tryout.numbers import numbers_of
 from framework.proxy.errors import error_object
 from framework.proxy.routes import Served
 from framework.values.manifest import AccessKey
+from framework.values.rounding import rounded
 
 PREFIX = "/try"
 # Of a browser's headers the endpoint needs only what describes the body. Cookies are nothing to it.
@@ -34,6 +35,7 @@ KEPT_HEADERS = (b"content-type", b"content-length", b"content-encoding")
 MEASURED = ("id", "model", "replica", "instance", "status", "error", "prompt_tokens", "cached_tokens")
 LATER = ("generated_tokens", "drafted", "accepted", "stop_reason")
 LIMIT_BYTES = 4 * 2**20
+TIME_DIGITS = 3
 
 
 class Proven(Response):
@@ -157,11 +159,7 @@ class _WithMeasures:
 def measured_json(served: Served) -> dict[str, Any]:
     """What is told of a request beside its answer: its record (13 §9), and the same in words."""
     record = served.record
-    times = {name: _rounded(getattr(record, name)) for name in TIMES}
+    times = {name: rounded(getattr(record, name), TIME_DIGITS) for name in TIMES}
     rest = {name: getattr(record, name) for name in (*MEASURED, *LATER)}
     numbers = [list(pair) for pair in numbers_of(record, served.timings)]
     return {**rest, **times, "numbers": numbers}
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

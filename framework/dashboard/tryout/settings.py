@@ -10,6 +10,7 @@ from typing import Any
 
 from framework.dashboard.tryout.lanes import Kind
 from framework.dashboard.tryout.talk import Talk, messages_of
+from framework.values.units_text import read_whole_number, whole_number_text
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 PATHS: Mapping[Kind, str] = {"chat": CHAT, "text": COMPLETION}
@@ -104,9 +105,9 @@ def _number(text: str, low: float, high: float) -> float:
 
 
 def _whole(text: str, low: int, high: int) -> int:
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high:
-        return int(text)
-    raise _Wrong(f"a whole number from {low:,} to {high:,}")
+    if (number := read_whole_number(text, low, high)) is None:
+        raise _Wrong(whole_number_text(low, high))
+    return number
 
 
 def _json(text: str, kind: type, allowed: str) -> Any:
