@@ -9,8 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 
 from framework.values.process import INTERRUPTED
+
+# Long enough that the place where nothing can be raised is left.
+AGAIN_S = 0.01
 
 
 def main() -> None:
@@ -29,6 +33,7 @@ def main() -> None:
     from framework.cli import import_command, run
 
     import_command(arguments)
+    sys.unraisablehook = interrupt_again
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         code = run(arguments)
@@ -38,6 +43,25 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     standard_streams.flush()
     sys.exit(code)
+
+
+def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came where nothing can be raised (a finaliser, a callback of a weakref) comes again.
+
+    Python would print and forget it: the command would go on as if nobody had pressed Ctrl-C.
+    """
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    timer = threading.Timer(AGAIN_S, _interrupt_main)
+    timer.daemon = True
+    timer.start()
+
+
+def _interrupt_main() -> None:
+    main_thread = threading.main_thread().ident
+    if main_thread is not None:
+        signal.pthread_kill(main_thread, signal.SIGINT)
 
 
 def _leave(_signal: int, _frame: object) -> None:

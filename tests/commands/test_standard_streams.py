@@ -202,6 +202,31 @@ def test_a_reload_signal_during_imports_ends_no_server(tmp_path: Path, command: 
     assert process.returncode == status
 
 
+LOST = """
+import signal, sys, time
+from framework.__main__ import interrupt_again
+
+sys.unraisablehook = interrupt_again
+
+class Dying:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+try:
+    Dying()
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("ended")
+"""
+
+
+def test_an_interrupt_where_nothing_can_be_raised_comes_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOST], env=environment(), capture_output=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ended\n", b"")
+
+
 # The first milliseconds belong to Python itself, which cannot be told how to end.
 BEGUN = "import framework.__main__ as paddock; print(flush=True); paddock.main()"
 
