@@ -66,6 +66,10 @@ document.addEventListener("input", (event) => {
   drawGutter();
 });
 document.addEventListener("htmx:afterSettle", drawGutter);
+// What was said of the text before does not stand above the preview of the text as it is now.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.target?.id === "manifest-preview") document.getElementById("notice").replaceChildren();
+});
 document.addEventListener("submit", (event) => {
   if (event.target.id === "manifest-form") typed = false;
 });

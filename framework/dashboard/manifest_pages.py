@@ -185,7 +185,7 @@ async def _page(
     if refusal is not None:
         shell = _with_refusal(shell, refusal)
         if refusal.reason.code == "manifest_changed":
-            conflict = await _conflict(file, shown, refusal)
+            conflict = await _conflict(file, shown)
             base, found = file.sha256, replace(found, moved="")
     note = "A remedy was put into the text; nothing is written yet." if is_remedy else ""
     form = editor_form(files, file, shown, base, found, note)
@@ -197,10 +197,10 @@ async def _preview(desk: Desk, file: ManifestFile, text: str) -> Preview:
     return await asyncio.to_thread(preview_of, answer, file.text, text)
 
 
-async def _conflict(file: ManifestFile, text: str, refusal: EditRefused) -> Conflict:
+async def _conflict(file: ManifestFile, text: str) -> Conflict:
     label = "From the file as it is now to what you typed"
     changes = await asyncio.to_thread(text_changes, label, file.text, text)
-    return Conflict(refusal.reason.message, changes, file.text, manifest_url(file.name))
+    return Conflict(changes, file.text, manifest_url(file.name))
 
 
 def _with_refusal(shell: Shell, refusal: EditRefused) -> Shell:

@@ -31,13 +31,15 @@ from framework.values.reason import Reason
 # An event is one line.
 NAMED_ACTIONS = 4
 VERBS: dict[ActionKind, str] = {
-    "start": "starts",
-    "replace": "replaces",
-    "live": "changes live",
-    "record": "notes",
-    "stop": "stops",
+    "start": "starts {}",
+    "replace": "replaces {}",
+    "live": "changes {} while it runs",
+    "record": "changes {} for its next start",
+    "stop": "removes {}",
 }
-NOTHING_MOVES = "no model changes"
+NEW_VERBS: dict[ActionKind, str] = {"start": "adds and starts {}", "record": "adds {}"}
+"""Of models that were not declared before."""
+NOTHING_MOVES = "changes no model"
 
 
 class LoadText(Protocol):
@@ -186,9 +188,13 @@ def main_name(loaded: Loaded) -> str:
 def summary_of(actions: Sequence[ModelAction]) -> str:
     """What an apply does to models, in one line."""
     moving = [action for action in actions if action.kind != "none"]
-    told = [f"{VERBS[action.kind]} {action.model}" for action in moving[:NAMED_ACTIONS]]
+    told = [_verb(action).format(action.model) for action in moving[:NAMED_ACTIONS]]
     more = len(moving) - len(told)
     return "; ".join([*told, *([f"and {more} more"] if more else [])]) or NOTHING_MOVES
+
+
+def _verb(action: ModelAction) -> str:
+    return (action.is_addition and NEW_VERBS.get(action.kind)) or VERBS[action.kind]
 
 
 def invalid(problems: Sequence[Problem]) -> Reason:

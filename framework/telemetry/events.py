@@ -32,7 +32,7 @@ WARNINGS = frozenset(
     {"degraded", "demoted", "crash_loop", "unkillable", "rolled_back", "replacement_failed"}
     | {"start_failed", "manifest_rejected", "refused", "exited"}
 )
-# On a terminal these drown what a person looks for; pages and `paddock events` show them all.
+# On a terminal and the overview these drown what a person looks for; `paddock events` and Events show them.
 DETAILS = frozenset({"state", "attempt", "planned"})
 PLANNED = "planned"
 STORAGE = "storage"
@@ -226,6 +226,11 @@ def newest(limit: int, *sources: Sequence[Event]) -> list[Event]:
     """The newest `limit` events of several lists, oldest first; one that is in several counts once."""
     by_id = {event.id: event for events in sources for event in events}
     return [by_id[number] for number in sorted(by_id)[-limit:]]
+
+
+def is_detail(event: Event) -> bool:
+    """Whether it is a step of a start or a stop, and nothing went otherwise than asked."""
+    return event.kind in DETAILS and (event.reason is None or event.reason.severity == "info")
 
 
 def _level(event: Event) -> int:

@@ -35,3 +35,8 @@ class ModelAction:
     kind: ActionKind
     changes: tuple[FieldChange, ...] = ()
     reasons: tuple[Reason, ...] = ()
+
+    @property
+    def is_addition(self) -> bool:
+        """Whether the model was not declared before."""
+        return any(one.field == f"models.{self.model}" and one.old is None for one in self.changes)

@@ -108,7 +108,7 @@ def manifest_pages(shell: Shell) -> Iterator[tuple[str, str, object]]:
     same = replace(plain, preview=preview_of(DiffAnswer(), TEXT, TEXT))
     yield "manifest-preview-of-nothing", "manifest.html", same
     changes = text_changes("From one to the other", TEXT, TYPED)
-    conflict = Conflict("Somebody else wrote it.", replace(changes, hidden=4), TEXT, "/manifest")
+    conflict = Conflict(replace(changes, hidden=4), TEXT, "/manifest")
     yield "manifest-conflict", "manifest.html", replace(plain, conflict=conflict)
     yield "manifest-version", "manifest_version.html", version_page(shell, VERSION)
     yield "manifest-version-of-nothing", "manifest_version.html", version_page(shell, GONE)
@@ -141,7 +141,7 @@ def hostile_manifest_pages(shell: Shell, text: str) -> Iterator[tuple[str, str, 
     page = manifest_page(shell, text, problem, replace(problem, file=text))
     preview = preview_of(diff(text, reason), TEXT, text)
     kept = replace(VERSION, by=text, summary=text, file=text)
-    conflict = Conflict(text, text_changes(text, TEXT, text), text, "/manifest")
+    conflict = Conflict(text_changes(text, TEXT, text), text, "/manifest")
     history = version_list([kept], FILES)
     yield "manifest", "manifest.html", replace(page, preview=preview, conflict=conflict, history=history)
     yield "manifest-version", "manifest_version.html", version_page(shell, kept, text)

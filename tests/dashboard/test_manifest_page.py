@@ -15,6 +15,7 @@ from framework.values.manifest_edit import FieldEdit, Way
 from tests.dashboard import samples
 from tests.dashboard.client import SAME_ORIGIN, browser, page, submit
 from tests.dashboard.fake_system import FakeSystem, make_system
+from tests.dashboard.html import parse
 
 MODEL = '[models.smollm2]\nsource = "a.gguf"\n'
 TEXT = f'\n# mine\n{MODEL}environment = {{ HF_TOKEN = "S3CR3T" }}\n'
@@ -91,6 +92,24 @@ async def test_while_typing_only_the_findings_are_sent(tmp_path: Path) -> None:
         answer = await client.post("/manifest/check", data=fields, headers=headers)
         assert answer.text.strip().startswith('<section id="manifest-check"')
         assert 'data-line="1"' in answer.text
+
+
+async def test_a_finding_says_what_was_meant_first_and_nothing_twice(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        text = MODEL + 'contxt = 1\nload = "sometimes"\n'
+        answer = await submit(client, "/manifest/preview", text=text, base_sha256=base(tmp_path))
+        rows = parse(answer.text).one(id="manifest-check").all("li")
+    unknown, wrong = (row for row in rows if "tone-bad" in row.attributes["class"])
+    assert unknown.text.index("did you mean context") < unknown.text.index("allowed engine")
+    assert wrong.text.count('"on-demand"') == wrong.text.count('"sometimes"') == 1
+
+
+async def test_a_preview_tells_new_models_from_changed_ones(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        text = '[models.other]\nsource = "a.gguf"\n'
+        answer = await submit(client, "/manifest/preview", text=text, base_sha256=base(tmp_path))
+        told = [row.text for row in parse(answer.text).one(id="manifest-preview").all("strong")]
+    assert told == ["is removed", "is added"]
 
 
 async def test_a_remedy_lands_in_the_text_and_writes_nothing(tmp_path: Path) -> None:

@@ -8,10 +8,15 @@ from framework.api.answers import DevicesAnswer
 from framework.dashboard.pages.device_list import device_list_of
 from framework.dashboard.pages.overview import overview_fragments, row_of, summary_of, table_of
 from framework.dashboard.updates import Sent, Whole
+from framework.dashboard.views import recent_events
 from framework.values.device import Device
 from framework.values.instance import QueueView, State
+from framework.values.reason import Reason
 from tests.dashboard import samples
+from tests.dashboard.fake_system import make_system
 from tests.dashboard.renders import manifest, overview
+
+WARNING = Reason("context_reduced", "The context is shorter.", "Ask for less.", "warning")
 
 
 def test_a_ready_model_shows_what_runs() -> None:
@@ -135,3 +140,14 @@ def test_a_device_of_unknown_size_is_not_full() -> None:
 
 def test_before_the_first_answer_no_device_is_claimed() -> None:
     assert device_list_of(DevicesAnswer()).listed_at is None
+
+
+async def test_the_last_events_are_without_the_steps_of_starts_that_went_well() -> None:
+    system = make_system(samples.model())
+    events = system.services.events
+    events.record("ready", "up", model="smollm2")
+    events.record("planned", "less than asked", model="smollm2", reason=WARNING)
+    for _ in range(20):
+        events.record("state", "starting -> ready", model="smollm2")
+    assert [row.kind for row in recent_events(system.services, None).rows] == ["planned", "ready"]
+    assert {row.kind for row in recent_events(system.services, "smollm2").rows} == {"state"}

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from framework.editing.documents import digest_of
-from framework.editing.editor import Edit, Editor
+from framework.editing.editor import Edit, Editor, summary_of
 from framework.editing.history import FOLDER, History
 from framework.editing.refusal import EditRefused
 from framework.manifest.load import ManifestReader
 from framework.reconcile.current import CurrentManifest
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EventLog
+from framework.values.action import ActionKind, FieldChange, ModelAction
 from framework.values.problem import Problem
 from tests.dashboard.samples import NOW
 
@@ -67,8 +68,26 @@ async def test_an_apply_writes_keeps_and_says(desk: Desk) -> None:
     (version,) = await desk.editor.versions()
     assert (version.by, version.file) == ("laptop", str(desk.main))
     assert await desk.editor.version(version.id) == (version, MAIN)
-    assert written.event.message.startswith("serve.toml edited by laptop: notes a")
+    assert written.event.message.startswith("serve.toml edited by laptop: adds a")
     assert written.event.data["version"] == version.id
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "told"),
+    [
+        ("start", None, "declared", "adds and starts m"),
+        ("record", None, "declared", "adds m"),
+        ("stop", "declared", None, "removes m"),
+        ("replace", 1, 2, "replaces m"),
+        ("record", 1, 2, "changes m for its next start"),
+        ("live", 1, 2, "changes m while it runs"),
+        ("none", 1, 1, "changes no model"),
+    ],
+)
+def test_an_apply_is_told_in_words(kind: ActionKind, old: object, new: object, told: str) -> None:
+    field = "models.m" if "declared" in (old, new) else "slots"
+    changes = (FieldChange(field, old, new, "restart", "why"),)
+    assert summary_of([ModelAction("m", None, kind, changes)]) == told
 
 
 async def test_the_digest_of_all_files_will_do_for_the_manifest_itself(desk: Desk) -> None:

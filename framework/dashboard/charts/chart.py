@@ -63,6 +63,15 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Hover:
+    """A place of the plot with all that is known there, for a pointer above it. Shares are of the width."""
+
+    start_share: float
+    width_share: float
+    label: str
+
+
+@dataclass(frozen=True)
 class Legend:
     """What a look means."""
 
@@ -87,6 +96,7 @@ class Chart:
     x_ticks: tuple[XTick, ...]
     lines: tuple[Line, ...]
     bars: tuple[Bar, ...]
+    hovers: tuple[Hover, ...]
     legend: tuple[Legend, ...]
     empty: str
 
@@ -100,11 +110,15 @@ def line_chart(
     x_ticks: tuple[XTick, ...],
     label: Callable[[float], str],
     *,
+    names: Sequence[str] = (),
     empty: str,
 ) -> Chart:
-    """Lines over time; `label` turns a value into words with its unit."""
+    """Lines over time; `label` turns a value into words with its unit, `names` are of the places."""
     chart = _framed(element, title, unit, series, scale, x_ticks, label, empty)
-    return chart if chart.empty else replace(chart, lines=tuple(line_of(one, scale) for one in series))
+    if chart.empty:
+        return chart
+    lines = tuple(line_of(one, scale) for one in series)
+    return replace(chart, lines=lines, hovers=tuple(_hovers(series, label, names)))
 
 
 def _framed(
@@ -133,6 +147,7 @@ def _framed(
         x_ticks=x_ticks,
         lines=(),
         bars=(),
+        hovers=(),
         legend=_legend(series),
         empty="",
     )
@@ -194,6 +209,14 @@ def _bars(
             below += value
 
 
+def _hovers(series: Sequence[Series], label: Callable[[float], str], names: Sequence[str]) -> Iterable[Hover]:
+    for place, name in enumerate(names):
+        known = [(one.label, value) for one in series for value in finite(one.values[place : place + 1])]
+        if known:
+            told = ", ".join(f"{what} {label(value)}" for what, value in known)
+            yield Hover(place / len(names), 1 / len(names), f"{name}: {told}")
+
+
 def _told(series: Series, label: Callable[[float], str]) -> str:
     """A series in a sentence."""
     known = finite(series.values)
@@ -209,4 +232,4 @@ def _legend(series: Sequence[Series]) -> tuple[Legend, ...]:
 
 
 def _nothing(element: str, title: str, unit: str, empty: str) -> Chart:
-    return Chart(element, title, unit, "", 0, 0, 0, 0, (), (), (), (), (), empty)
+    return Chart(element, title, unit, "", 0, 0, 0, 0, (), (), (), (), (), (), empty)

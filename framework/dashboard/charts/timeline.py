@@ -160,6 +160,9 @@ def _take(past: _Past, event: Event, share: float, window_s: float) -> str:
     look, words = TROUBLE.get(event.kind) or ENDS[event.kind]
     if event.kind in ENDS and (begun := past.begun.pop(instance, None)) is not None:
         _close(past, begun, share, "loaded")
+        if event.kind == "stopped" and past.begun:
+            # Another process of the model serves on.
+            words = "replaced"
     if share >= 0:
         past.marks.append(Mark(look, share, words))
     return words

@@ -65,6 +65,7 @@ def draft_section(history: ModelHistory) -> Figures | None:
             scale_of((), least=1.0),
             X_TICKS,
             percent,
+            names=AGO,
             empty="Nothing was drafted in the last hour.",
         ),
         line_chart(
@@ -75,6 +76,7 @@ def draft_section(history: ModelHistory) -> Figures | None:
             scale_of(depths, least=1.0),
             X_TICKS,
             lambda value: f"{value:g}",
+            names=AGO,
             empty="The engine does not tell the depth of its slots; the one that it was started with holds.",
         ),
     ]
@@ -140,6 +142,7 @@ def _first_token_chart(element: str, steps: Sequence[ModelStep]) -> Chart:
         scale,
         X_TICKS,
         short_time,
+        names=AGO,
         empty="No answer began in the last hour.",
     )
 
@@ -154,6 +157,7 @@ def _speed_chart(element: str, steps: Sequence[ModelStep]) -> Chart:
         scale_of(series.values),
         X_TICKS,
         plain,
+        names=AGO,
         empty="The engine told no speed in the last hour.",
     )
 
@@ -193,6 +197,7 @@ def _slot_chart(element: str, steps: Sequence[ModelStep]) -> Chart:
         scale_of(values, whole=True, least=max(1.0, most_slots)),
         X_TICKS,
         plain,
+        names=AGO,
         empty="No slot was seen in the last hour.",
     )
 
@@ -211,6 +216,7 @@ def _device_chart(history: DeviceHistory) -> Chart:
         scale_of([v for one in series for v in one.values], unit=binary_unit(total), least=float(total)),
         X_TICKS,
         lambda value: size(int(value)),
+        names=AGO,
         empty="Its memory was not seen in the last hour.",
     )
 

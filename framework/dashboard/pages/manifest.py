@@ -30,10 +30,15 @@ KINDS: Mapping[ActionKind, tuple[str, str]] = {
     "start": ("starts", "ok"),
     "replace": ("is replaced", "wait"),
     "live": ("changes while it runs", "busy"),
-    "record": ("notes it for its next start", "idle"),
-    "stop": ("is stopped", "bad"),
+    "record": ("changes with its next start", "idle"),
+    "stop": ("is removed", "bad"),
     "none": ("stays as it is", "idle"),
 }
+NEW_KINDS: Mapping[ActionKind, tuple[str, str]] = {
+    "start": ("is added and starts", "ok"),
+    "record": ("is added", "idle"),
+}
+EFFECTS: Mapping[object, str] = {"restart": "restart", "live": "at once", "nothing": "no restart"}
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,6 @@ class Preview:
 class Conflict:
     """The file changed underneath: both texts, and what to do with them."""
 
-    message: str
     changes: TextChanges
     on_disk: str
     url: str
@@ -257,7 +261,7 @@ def preview_of(answer: DiffAnswer, before: str, after: str) -> Preview:
     same = len(answer.actions) - len(moving)
     rows = []
     for action in moving:
-        label, tone = KINDS[action.kind]
+        label, tone = (action.is_addition and NEW_KINDS.get(action.kind)) or KINDS[action.kind]
         fields = tuple(_change(one) for one in action_json(action)["changes"])
         rows.append(ActionRow(action.model, model_url(action.model), label, tone, fields))
     untouched = f"{counted(same, 'model')} not touched." if same else ""
@@ -357,7 +361,7 @@ def _numbers(first: int, last: int) -> str:
 
 def _change(one: Mapping[str, object]) -> ChangeRow:
     return ChangeRow(
-        str(one["field"]), _value(one["from"]), _value(one["to"]), str(one["effect"]), str(one["why"])
+        str(one["field"]), _value(one["from"]), _value(one["to"]), EFFECTS[one["effect"]], str(one["why"])
     )
 
 

@@ -62,6 +62,8 @@ class ResidentRow:
     icon: str
     memory: str
     devices: tuple[tuple[str, str], ...]
+    pages: str
+    """Pages of model files besides, which the system may drop; empty for none."""
     idle: str
     priority: int
     pinned: bool
@@ -269,6 +271,7 @@ def _resident(
         icon=icon,
         memory=size(resident.total_bytes),
         devices=tuple((name, size(count)) for name, count in resident.bytes.items() if count),
+        pages=size(mapped) if (mapped := sum(resident.mapped.values())) else "",
         idle=_idle(resident),
         priority=resident.priority,
         pinned=resident.pinned,

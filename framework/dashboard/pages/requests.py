@@ -231,7 +231,8 @@ def request_row(kept: KeptRequest) -> RequestRow:
         icon=icon,
         error=record.error or "",
         stop_reason=record.stop_reason or UNKNOWN,
-        queue=short_time(record.queue_s),
+        # Only what goes to a model can wait for one.
+        queue=short_time(record.queue_s) if record.model else UNKNOWN,
         first_token=short_time(record.first_token_s),
         total=short_time(record.total_s),
         prompt_tokens=count(record.prompt_tokens),

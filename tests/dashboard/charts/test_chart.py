@@ -52,6 +52,14 @@ def test_a_picture_is_told_in_words() -> None:
     assert [entry.label for entry in chart.legend] == ["fast", "slow"]
 
 
+def test_a_pointer_finds_all_values_of_a_place_and_none_where_none_is_known() -> None:
+    series = (Series("fast", "first", (1.0, None, 2.0)), Series("slow", "second", (None, math.nan, 5.0)))
+    names = ("2 min ago", "1 min ago", "this minute")
+    chart = line_chart("c", "T", "u", series, scale_of([5.0]), (), plain, names=names, empty="Nothing.")
+    assert [hover.label for hover in chart.hovers] == ["2 min ago: fast 1", "this minute: fast 2, slow 5"]
+    assert [round(hover.start_share, 3) for hover in chart.hovers] == [0.0, 0.667]
+
+
 def test_bars_stand_upon_each_other_and_are_never_invisible() -> None:
     series = (Series("good", "first", (100.0, 0.0)), Series("bad", "third", (0.01, None)))
     chart = bar_chart(

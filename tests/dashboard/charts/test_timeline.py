@@ -68,6 +68,17 @@ def test_what_happened_is_marked_told_and_listed() -> None:
     assert [moment.what for moment in picture.moments][:2] == ["its process ended by itself", "loaded"]
 
 
+def test_a_process_whose_place_another_one_has_was_replaced() -> None:
+    picture = drawn(
+        event("ready", 10),
+        event("ready", 20, instance="a.0@2"),
+        event("stopped", 21),
+        a=frozenset({"a.0@2"}),
+    )
+    assert [moment.what for moment in picture.moments] == ["replaced", "loaded", "loaded"]
+    assert spans(picture) == [("loaded", 10, 21), ("loaded", 20, 60)]
+
+
 def test_the_models_that_moved_last_come_first_and_the_rest_is_counted() -> None:
     events = [event("ready", n, f"m{n}") for n in range(MOST_LANES + 5)]
     running = {f"m{n}": frozenset({f"m{n}.0@1"}) for n in range(MOST_LANES + 5)}
