@@ -33,24 +33,25 @@ def read_statuses(text: str) -> tuple[int, int] | None:
     return STATUS_CLASSES.get(text) or (int(text), int(text))
 
 
-def read_last_s(text: str) -> int | None:
-    """Seconds back from now; None for an empty text, which is any time."""
+def read_seconds(name: str, text: str) -> int | None:
+    """A number of seconds; None for an empty text, which is any."""
     if not text:
         return None
     seconds = read_whole_number(text, 1, LONGEST_S)
     if seconds is None:
-        raise bad_value("last_s", text, whole_number_text(1, LONGEST_S, "seconds"))
+        raise bad_value(name, text, whole_number_text(1, LONGEST_S, "seconds"))
     return seconds
 
 
 def read_filter(values: Mapping[str, str], services: Services, now: datetime) -> RequestFilter:
-    """The filter of `?model=&key=&status=&last_s=`."""
+    """The filter of `?model=&key=&status=&last_s=&took_s=`."""
     name = values.get("model") or None
-    last_s = read_last_s(values.get("last_s", ""))
+    last_s = read_seconds("last_s", values.get("last_s", ""))
     return RequestFilter(
         # A model that is gone may have left requests, and one that never was has none.
         model=None if name is None else services.fleet.resolve(name) or name,
         key=values.get("key") or None,
         statuses=read_statuses(values.get("status", "")),
         since_at=None if last_s is None else now - timedelta(seconds=last_s),
+        took_s=read_seconds("took_s", values.get("took_s", "")),
     )

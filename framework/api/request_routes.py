@@ -22,7 +22,7 @@ from framework.telemetry.request_log import RequestFilter
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 MAX_SEQ = 2**53
-REQUEST_QUERY = ("model", "key", "status", "last_s", "before", "limit", "format")
+REQUEST_QUERY = ("model", "key", "status", "last_s", "took_s", "before", "limit", "format")
 CSV = "text/csv"
 FORMATS = ("json", "csv")
 AS_FILE = {"Content-Disposition": 'attachment; filename="requests.csv"'}

@@ -20,6 +20,7 @@ from framework.manifest.includes import matching_files
 from framework.manifest.load import Loaded
 from framework.reconcile.accidents import without_accidents
 from framework.reconcile.actions import plan_actions
+from framework.reconcile.change_values import value_with_unit
 from framework.reconcile.compare import request_digest
 from framework.reconcile.current import CurrentManifest
 from framework.telemetry.events import EventLog, utc_now
@@ -240,7 +241,8 @@ def _told(change: FieldChange) -> str:
     if change.field.startswith("models."):
         return change.why
     old, new = (
-        shorten(_text(value), LONGEST_VALUE, placeholder=" ...") for value in (change.old, change.new)
+        value_with_unit(change.field, value) or shorten(_text(value), LONGEST_VALUE, placeholder=" ...")
+        for value in (change.old, change.new)
     )
     return f"{change.field} {old} -> {new}"
 

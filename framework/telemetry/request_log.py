@@ -23,6 +23,8 @@ class RequestFilter:
     key: str | None = None
     statuses: tuple[int, int] | None = None
     since_at: datetime | None = None
+    took_s: int | None = None
+    """Seconds that they took at least, from their arrival to their end."""
 
     def takes(self, record: RequestRecord) -> bool:
         """Whether one passes, as it would in the store."""
@@ -32,6 +34,7 @@ class RequestFilter:
             and self.key in (None, record.key)
             and low <= record.status <= high
             and (self.since_at is None or record.at >= self.since_at)
+            and (self.took_s is None or record.total_s >= self.took_s)
         )
 
 

@@ -179,6 +179,7 @@ def find_requests(
     request_id: str | None = None,
     statuses: tuple[int, int] | None = None,
     since_at: datetime | None = None,
+    took_s: int | None = None,
     after: int | None = None,
     before: int | None = None,
     limit: int = 1,
@@ -191,6 +192,7 @@ def find_requests(
     tests += [("at >= ?", moment_text(since_at))] if since_at is not None else []
     tests += [("model = ?", model)] if model is not None else []
     tests += [("key = ?", key)] if key is not None else []
+    tests += [("json_extract(document, '$.total_s') >= ?", took_s)] if took_s is not None else []
     tests += [("id = ?", request_id)] if request_id is not None else []
     texts = "NULL" if request_id is None else "texts"
     rows = connection.execute(

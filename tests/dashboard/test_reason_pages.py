@@ -43,7 +43,8 @@ async def test_it_says_what_it_means_what_to_do_and_who_has_it() -> None:
     meaning = main.one("dl", class_="explained").text
     assert "The engine allocated a shorter context than asked." in meaning
     assert "Free memory, or ask for what fits." in meaning
-    assert main.one("ul", class_="bearers").one("a").attributes["href"] == "/models/long-context"
+    hrefs = [link.attributes["href"] for link in main.one("ul", class_="bearers").all("a")]
+    assert hrefs == ["/models/long-context", "/manifest/remedies?model=long-context"]
     (event,) = main.one("ol", class_="events").all("li")
     assert "degraded" in event.text
 

@@ -109,6 +109,8 @@ async def test_a_request_is_told_with_what_is_known_and_dashes(tmp_path: Path) -
         ("status=5xx", ["req-5"]),
         ("status=answered&key=laptop", ["req-3", "req-1"]),
         ("last_s=600", ["req-5", "req-4", "req-3", "req-2"]),
+        ("took_s=60", ["req-5", "req-4"]),
+        ("took_s=61&status=failed", ["req-5"]),
         ("before=3", ["req-2", "req-1"]),
     ],
 )
@@ -117,14 +119,16 @@ async def test_filters_leave_what_passes(tmp_path: Path, query: str, expected: l
         record(1, at=utc_now() - timedelta(hours=2)),
         record(2, at=utc_now(), status=404),
         record(3, at=utc_now(), model="other"),
-        record(4, at=utc_now(), key="phone"),
-        record(5, at=utc_now(), status=502),
+        record(4, at=utc_now(), key="phone", total_s=60.0),
+        record(5, at=utc_now(), status=502, total_s=900.5),
     )
     async with served(tmp_path, *records) as (_, client):
         assert ids(await page(client, f"/requests?{query}")) == expected
 
 
-@pytest.mark.parametrize("query", ["status=600", "status=ok", "last_s=0", "last_s=x", "before=-1"])
+@pytest.mark.parametrize(
+    "query", ["status=600", "status=ok", "last_s=0", "last_s=x", "took_s=-1", "before=-1"]
+)
 async def test_a_filter_that_makes_no_sense_is_refused_with_what_is_allowed(
     tmp_path: Path, query: str
 ) -> None:

@@ -30,6 +30,7 @@ QUERY: Mapping[str, tuple[Schema, str]] = {
     "key": ({"type": "string"}, "Name of an access key."),
     "status": ({"type": "string", "pattern": STATUS_PATTERN}, "Status of a request, or a word for several."),
     "last_s": (_number(1, LONGEST_S), "Requests that came in the last so many seconds."),
+    "took_s": (_number(1, LONGEST_S), "Requests that took at least so many seconds."),
     "format": (one_of(*FORMATS), "Form of the answer."),
     "kind": (one_of(*EVENT_KINDS), "Kind of event."),
     "since": (_number(0, MAX_EVENT_ID), "What came after this event."),

@@ -17,6 +17,7 @@ from framework.dashboard.urls import model_url, with_query
 from framework.editing.documents import ManifestFile
 from framework.editing.history import Version
 from framework.manifest.key_paths import dotted
+from framework.reconcile.change_values import value_with_unit
 from framework.values.action import ActionKind
 from framework.values.manifest_edit import FieldEdit, Way
 from framework.values.problem import Problem
@@ -360,9 +361,9 @@ def _numbers(first: int, last: int) -> str:
 
 
 def _change(one: Mapping[str, object]) -> ChangeRow:
-    return ChangeRow(
-        str(one["field"]), _value(one["from"]), _value(one["to"]), EFFECTS[one["effect"]], str(one["why"])
-    )
+    field = str(one["field"])
+    before, after = (value_with_unit(field, value) or _value(value) for value in (one["from"], one["to"]))
+    return ChangeRow(field, before, after, EFFECTS[one["effect"]], str(one["why"]))
 
 
 def _value(value: object) -> str:

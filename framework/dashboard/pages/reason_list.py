@@ -51,8 +51,13 @@ def reason_list(
 ) -> ReasonList:
     """The reasons of a model with what its manifest could say instead."""
     offers = tuple(_offers(reason, request, plan) for reason in reasons)
-    url = with_query(f"{MANIFEST}/remedies", {"model": request.id}) if any(offers) else ""
+    url = ways_url(request.id) if any(offers) else ""
     return ReasonList(element, tuple(reasons), offers, url, detail, is_loaded)
+
+
+def ways_url(model: str) -> str:
+    """The page of what could be changed for a model."""
+    return with_query(f"{MANIFEST}/remedies", {"model": model})
 
 
 def _offers(reason: Reason, request: ModelRequest, plan: LaunchPlan | None) -> tuple[EditOffer, ...]:

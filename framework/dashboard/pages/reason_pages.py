@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from framework.api.reason_guide import Explanation, ReasonGuide, Section, Table
 from framework.api.told import told_of, verdict_on
 from framework.dashboard.pages.event_rows import EventRow, newest_first
+from framework.dashboard.pages.reason_list import ways_url
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.urls import model_url, reason_url
+from framework.planning.reason_edits import ways_for
 from framework.proxy.model_choice import nearest_names
 from framework.values.device import Device
 from framework.values.event import Event
@@ -81,11 +83,12 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Bearer:
-    """A model that has the reason now; `url` is empty where it is no model."""
+    """Who has the reason now: a model, or the devices. `ways_url` leads to edits that may help, if any."""
 
     name: str
     url: str
     reason: Reason
+    ways_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,9 +133,11 @@ def bearers_of(
 ) -> Iterable[Bearer]:
     """Every reason that is in force now, with whom it is about; each once for a model."""
     for view in views:
-        reasons = (one for i in view.instances for one in (*told_of(i), *verdict_on(view, i)))
-        for reason in {(one.code, one.message): one for one in reasons}.values():
-            yield Bearer(view.request.id, model_url(view.request.id), reason)
+        told = ((one, i.plan) for i in view.instances for one in (*told_of(i), *verdict_on(view, i)))
+        for reason, plan in {(one.code, one.message): (one, plan) for one, plan in told}.values():
+            helps = bool(ways_for(reason, view.request, plan))
+            ways = ways_url(view.request.id) if helps else ""
+            yield Bearer(view.request.id, model_url(view.request.id), reason, ways)
     names = ", ".join(device.name for device in devices)
     for reason in device_reasons:
         yield Bearer(f"devices ({names})" if names else "devices", "/pools", reason)

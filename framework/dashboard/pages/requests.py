@@ -33,6 +33,8 @@ STATUSES = (
     ("5xx", "5xx: failed here"),
 )
 WINDOWS = (("", "any time"), ("900", "15 minutes"), ("3600", "1 hour"), ("86400", "24 hours"))
+TIMES = (("", "any time"), ("1", "1 second"), ("10", "10 seconds"), ("60", "1 minute"), ("300", "5 minutes"))
+FILTERS = ("model", "key", "status", "last_s", "took_s")
 PHASES: Mapping[Phase, tuple[str, Tone, str]] = {
     "waiting": ("waits for an instance", "wait", "clock"),
     "sent": ("at the engine, no token yet", "busy", "spin"),
@@ -49,6 +51,7 @@ class RequestQuery:
     key: str = ""
     status: str = ""
     last_s: str = ""
+    took_s: str = ""
     before: int = 0
 
     @property
@@ -59,7 +62,7 @@ class RequestQuery:
     @property
     def filters(self) -> dict[str, str]:
         """By the names that the API has for them."""
-        return {"model": self.model, "key": self.key, "status": self.status, "last_s": self.last_s}
+        return {name: getattr(self, name) for name in FILTERS}
 
     def url(self, *, before: int = 0) -> str:
         """The page with this filter, from `before` on."""
@@ -164,6 +167,7 @@ class RequestsPage:
     keys: tuple[str, ...]
     statuses: tuple[Choice, ...]
     windows: tuple[Choice, ...]
+    times: tuple[Choice, ...]
     faults: tuple[Reason, ...]
     running: RunningList
     speeds: Figures
@@ -176,7 +180,7 @@ class RequestsPage:
 
 def parse_request_query(values: Mapping[str, str], before: int = 0) -> RequestQuery:
     """The filter of an address that was checked."""
-    names = {name: values.get(name, "")[:NAME_LIMIT] for name in ("model", "key", "status", "last_s")}
+    names = {name: values.get(name, "")[:NAME_LIMIT] for name in FILTERS}
     return RequestQuery(**names, before=before)
 
 
@@ -201,6 +205,7 @@ def requests_page(
         keys=tuple(keys),
         statuses=_choices(STATUSES, query.status, query.status),
         windows=_choices(WINDOWS, query.last_s, f"{query.last_s} s"),
+        times=_choices(TIMES, query.took_s, f"{query.took_s} s"),
         faults=faults,
         running=running_list(running, now, query.url()),
         speeds=speeds_of(kept),
