@@ -20,7 +20,7 @@ from framework.dashboard.pages.overview import overview_fragments
 from framework.dashboard.pages.pools import pools_fragments
 from framework.dashboard.pages.pools_past import past_fragments
 from framework.dashboard.pages.speculation import speculation_fragments
-from framework.dashboard.pools_past_view import PoolsPastView
+from framework.dashboard.pools_past_view import PoolsPastView, TimelineView
 from framework.dashboard.tryout.views import choose, lane_fragments, views_now
 from framework.dashboard.updates import Fragment
 from framework.dashboard.views import (
@@ -105,14 +105,14 @@ async def _events(desk: Desk, request: Request) -> LiveSource:
 def _model(desk: Desk, request: Request) -> LiveSource:
     model_id = request.query_params.get("model", "")
     query = parse_log_query(request.query_params)
-    fleet = desk.services.fleet
+    fleet, loaded = desk.services.fleet, TimelineView(desk, model_id)
 
     def fragments() -> tuple[Fragment, ...]:
         view = fleet.view(model_id)
         if view is None:
             return (banner_now(desk), gone_fragment(model_id))
         log = log_now(desk, model_id, query, view.request.live.replicas)
-        return (banner_now(desk), body_fragment(body_now(desk, view)), log_fragment(log))
+        return (banner_now(desk), body_fragment(body_now(desk, view, loaded.now())), log_fragment(log))
 
     def models() -> tuple[ModelView, ...]:
         view = fleet.view(model_id)

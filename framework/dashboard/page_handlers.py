@@ -15,7 +15,7 @@ from framework.dashboard.pages.events import parse_query
 from framework.dashboard.pages.model import ModelPage
 from framework.dashboard.pages.pools import PoolsPage
 from framework.dashboard.pages.speculation import SpeculationPage
-from framework.dashboard.pools_past_view import PoolsPastView
+from framework.dashboard.pools_past_view import PoolsPastView, TimelineView
 from framework.dashboard.urls import model_url
 from framework.dashboard.views import (
     body_now,
@@ -69,7 +69,8 @@ async def model(desk: Desk, request: Request) -> Response:
     stream = live_url("model", tag, model=name, q=query.text, replica=query.replica or "")
     shell = shell_of(desk, request, name, "model", stream)
     log = log_now(desk, name, query, view.request.live.replicas)
-    return page_answer(desk, request, seen, "model.html", ModelPage(shell, body_now(desk, view), log))
+    page = ModelPage(shell, body_now(desk, view, TimelineView(desk, name).now()), log)
+    return page_answer(desk, request, seen, "model.html", page)
 
 
 async def events(desk: Desk, request: Request) -> Response:

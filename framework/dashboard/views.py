@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from framework.api.services import Services
+from framework.dashboard.charts.timeline import Timeline
 from framework.dashboard.desk import Desk
 from framework.dashboard.pages.device_list import device_list_of
 from framework.dashboard.pages.event_rows import RecentEvents, newest_first
@@ -71,14 +72,15 @@ def speculation_now(desk: Desk) -> SpecSections:
     return spec_sections(desk.services.fleet.views(), desk.services.history.model)
 
 
-def body_now(desk: Desk, view: ModelView) -> ModelBody:
-    """The page of one model, but for its log."""
+def body_now(desk: Desk, view: ModelView, loaded: Timeline) -> ModelBody:
+    """The page of one model, but for its log; `loaded` says when it was."""
     name = view.request.id
     waiting = (one for pool in desk.services.fleet.pools() for one in pool.waiting if one.model == name)
     devices = desk.devices.look(running_instances((view,))).devices
     held = {i.instance: device_bytes_of(i.pid, devices) for i in view.instances if i.pid is not None}
     history = desk.services.history.model(name)
-    return body_of(view, recent_events(desk.services, name), next(waiting, None), held, history)
+    recent = recent_events(desk.services, name)
+    return body_of(view, recent, loaded, next(waiting, None), held, history)
 
 
 def log_now(desk: Desk, model_id: str, query: LogQuery, replicas: int) -> LogView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from framework.dashboard.charts.timeline import timeline
+from framework.dashboard.charts.timeline import Timeline, timeline
 from framework.dashboard.pages.history import X_TICKS, devices_section
 from framework.dashboard.pages.pools_past import PoolsPast
 from framework.values.event import Event
@@ -68,6 +68,11 @@ def pools_past(uses: Iterable[DeviceUse], *events: Event) -> PoolsPast:
     happened = list(events) or (moments() if known else [])
     drawn = timeline("timeline", happened, running, BEGIN, END, X_TICKS)
     return PoolsPast(devices_section(devices(known.values())), drawn)
+
+
+def loaded(model: str) -> Timeline:
+    """The past of one model."""
+    return timeline("timeline", moments(model), {}, BEGIN, END, X_TICKS)
 
 
 def _at(place: int) -> datetime:

@@ -131,7 +131,7 @@ def model_page(
     history = (
         history_samples.busy(view.request.id) if view.instances else history_samples.idle(view.request.id)
     )
-    body = body_of(view, recent, waiting, history=history)
+    body = body_of(view, recent, history_samples.loaded(view.request.id), waiting, history=history)
     return ModelPage(shell("model", live_url="/live?page=model"), body, log)
 
 

@@ -95,7 +95,7 @@ async def test_the_pages_show_what_was_counted() -> None:
     system.fleet.show(pool_samples.pool())
     history.looked(system.fleet.views(), system.fleet.pools())
     async with browser(system) as client:
-        model = await page(client, "/models/chat")
+        model, quiet = await page(client, "/models/chat"), await page(client, "/models/quiet")
         speculation = await page(client, "/speculation")
         pools = await page(client, "/pools")
     assert "this minute: failed 1" in model.text
@@ -104,3 +104,5 @@ async def test_the_pages_show_what_was_counted() -> None:
     assert rows == [["30", "tokens", "21", "tokens", "70", "%", "\u2013"]]
     assert "Memory in the last hour" in pools.text
     assert "chat: loaded for 100 % of the time." in pools.one(id="timeline-picture").text
+    assert "chat: loaded for 100 % of the time." in model.one(id="timeline-picture").text
+    assert "chat" not in quiet.one(id="timeline-picture").text

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from framework.api.shapes.status import source_text
 from framework.api.told import verdict_on
+from framework.dashboard.charts.timeline import Timeline
 from framework.dashboard.pages.compare import CompareTable, compare_table
 from framework.dashboard.pages.event_rows import RecentEvents
 from framework.dashboard.pages.figures import Figures, figures_fragment
@@ -24,6 +25,7 @@ from framework.dashboard.pages.instance_facts import (
 from framework.dashboard.pages.log import LogView
 from framework.dashboard.pages.memory_check import MemoryCheckSection, memory_check_section
 from framework.dashboard.pages.pools import WaitingRow, waiting_row
+from framework.dashboard.pages.pools_past import timeline_fragment
 from framework.dashboard.pages.process import (
     AttemptList,
     CommandLine,
@@ -123,6 +125,7 @@ class ModelBody:
     head: ModelHead
     buttons: ModelActions
     hour: Figures
+    loaded: Timeline
     instances: InstanceSections
     recent: RecentEvents
 
@@ -146,6 +149,7 @@ class ModelPage:
 def body_of(
     view: ModelView,
     recent: RecentEvents,
+    loaded: Timeline,
     waiting: WaitingView | None = None,
     held: Mapping[str, Mapping[str, int]] = NOTHING_HELD,
     history: ModelHistory | None = None,
@@ -160,6 +164,7 @@ def body_of(
         head=head_of(view, waiting),
         buttons=ModelActions(actions, UNLOAD_MODES if unloadable else (), model_url(view.request.id)),
         hour=model_section(history or nothing_known(view.request.id)),
+        loaded=loaded,
         instances=InstanceSections(tuple(sections_of(view, held))),
         recent=recent,
     )
@@ -221,6 +226,7 @@ def body_fragment(body: ModelBody) -> Fragment:
         Fragment("model-head", "_model_head.html", "head", body.head),
         Fragment("model-actions", "_model_actions.html", "buttons", body.buttons),
         figures_fragment(body.hour),
+        timeline_fragment(body.loaded),
         instances,
         Fragment("recent", "_recent.html", "recent", body.recent),
     )

@@ -19,12 +19,13 @@ class PoolsPast:
 
 def past_fragments(past: PoolsPast) -> tuple[Fragment, ...]:
     """Both are sent when they were drawn anew."""
-    timeline = past.timeline
+    return (timeline_fragment(past.timeline), figures_fragment(past.hour))
+
+
+def timeline_fragment(timeline: Timeline) -> Fragment:
+    """The picture and its table change on their own, so that an opened table stays open."""
     rows = Fragment(f"{timeline.id}-rows", "_timeline_rows.html", "timeline", timeline)
     picture = Fragment(f"{timeline.id}-picture", "_timeline_picture.html", "timeline", timeline)
-    return (
-        Fragment(
-            timeline.id, "_timeline.html", "timeline", timeline, outline="timeline", parts=(picture, rows)
-        ),
-        figures_fragment(past.hour),
+    return Fragment(
+        timeline.id, "_timeline.html", "timeline", timeline, outline="timeline", parts=(picture, rows)
     )
