@@ -78,7 +78,8 @@ def _only_model(manifest: Manifest) -> str:
         return next(iter(manifest.models))
     raise ProxyError(
         "model_required",
-        "The request names no model. Set `model` to one of the names that GET /v1/models lists.",
+        "The request names no model. Give one that GET /v1/models lists, as `model` of the body, as `?model=` "
+        "or by the path /m/NAME/.",
         param="model",
     )
 

@@ -32,7 +32,7 @@ async def test_hostile_text_runs_nothing_when_it_arrives_live(chromium: Browser)
         await page.goto(url)
         await is_live(page)
         for text in HOSTILE:
-            system.services.events.record("state", text, model=text)
+            system.services.events.record("ready", text, model=text)
             system.fleet.put(samples.model(text, State.STOPPED))
         await expect(page.locator("#recent li").first).to_contain_text("DROP TABLE")
         assert await page.locator("#main img, #main script").count() == 0

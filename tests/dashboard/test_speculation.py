@@ -259,6 +259,11 @@ def test_the_watch_says_what_it_does(watch: str, does: str, then: str) -> None:
     assert section.verdict == (UNPROFITABLE,)
 
 
+def test_a_model_that_asks_for_no_drafts_is_told_nothing_of_the_watch() -> None:
+    asked = samples.request(spec=SpecPolicy(mode="off"))
+    assert speed_section("s", samples.model(asked=asked)).watch == ""
+
+
 @pytest.mark.parametrize(
     ("view", "said"),
     [

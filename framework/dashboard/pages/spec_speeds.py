@@ -66,7 +66,8 @@ class Standing:
 
 @dataclass(frozen=True)
 class SpeedSection:
-    """The measurements of one model. `watch` says what its watch does, `standing` what it found."""
+    """The measurements of one model. `watch` says what its watch does, empty where nothing is asked to draft;
+    `standing` what it found."""
 
     id: str
     model: str
@@ -83,7 +84,7 @@ def speed_section(element: str, view: ModelView) -> SpeedSection:
     return SpeedSection(
         id=element,
         model=view.request.id,
-        watch=WATCHES[view.request.live.yield_watch],
+        watch="" if view.request.spec.mode == "off" else WATCHES[view.request.live.yield_watch],
         standing=_standing(view),
         verdict=() if verdict is None else (verdict,),
         rows=tuple(_row(one, fastest) for one in view.speeds),
