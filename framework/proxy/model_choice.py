@@ -78,8 +78,8 @@ def _only_model(manifest: Manifest) -> str:
         return next(iter(manifest.models))
     raise ProxyError(
         "model_required",
-        "The request names no model. Give one that GET /v1/models lists, as `model` of the body, as `?model=` "
-        "or by the path /m/NAME/.",
+        "The request names no model. Give one that GET /v1/models lists, as `model` of the body, as "
+        "`?model=` or by the path /m/NAME/.",
         param="model",
     )
 

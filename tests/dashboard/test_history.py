@@ -100,6 +100,7 @@ async def test_the_pages_show_what_was_counted() -> None:
         pools = await page(client, "/pools")
     assert "this minute: failed 1" in model.text
     assert "42.0 tokens/s" in model.text
+    assert "this minute: median of answers 42.0 tokens/s" in model.text
     rows = [row.text.split()[1:] for row in speculation.all("tr") if "21 tokens" in row.text]
     assert rows == [["30", "tokens", "21", "tokens", "70", "%", "\u2013"]]
     assert "Memory in the last hour" in pools.text

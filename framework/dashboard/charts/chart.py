@@ -111,14 +111,16 @@ def line_chart(
     label: Callable[[float], str],
     *,
     names: Sequence[str] = (),
+    words: Callable[[float], str] | None = None,
     empty: str,
 ) -> Chart:
-    """Lines over time; `label` turns a value into words with its unit, `names` are of the places."""
+    """Lines over time; `names` are of the places. `label` turns a value into what stands at the axis; `words`
+    does so with its unit, where that only stands above the chart."""
     chart = _framed(element, title, unit, series, scale, x_ticks, label, empty)
     if chart.empty:
         return chart
     lines = tuple(line_of(one, scale) for one in series)
-    return replace(chart, lines=lines, hovers=tuple(_hovers(series, label, names)))
+    return replace(chart, lines=lines, hovers=tuple(_hovers(series, words or label, names)))
 
 
 def _framed(

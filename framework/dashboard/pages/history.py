@@ -77,6 +77,7 @@ def draft_section(history: ModelHistory) -> Figures | None:
             X_TICKS,
             lambda value: f"{value:g}",
             names=AGO,
+            words=_depth,
             empty="The engine does not tell the depth of its slots; the one that it was started with holds.",
         ),
     ]
@@ -158,6 +159,7 @@ def _speed_chart(element: str, steps: Sequence[ModelStep]) -> Chart:
         X_TICKS,
         plain,
         names=AGO,
+        words=rate,
         empty="The engine told no speed in the last hour.",
     )
 
