@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from framework.telemetry.events import OUTCOMES
+
 EVENT_KINDS = (
     "applied",
     "state",
@@ -42,3 +44,5 @@ EVENT_KINDS = (
     "orphan",
     "sweep_error",
 )
+EVENT_FILTERS = (*EVENT_KINDS, OUTCOMES)
+"""What a reader may ask for as a kind."""

@@ -11,12 +11,13 @@ from starlette.responses import Response
 from framework.api.auth import Caller, authorise
 from framework.api.described import EVENT_STREAM, describes
 from framework.api.endpoint import Json
-from framework.api.event_kinds import EVENT_KINDS
+from framework.api.event_kinds import EVENT_FILTERS
 from framework.api.inputs import one_of, whole_number
 from framework.api.lookup import unknown_model
 from framework.api.services import Services
 from framework.api.shapes import event_json, optional_reason_json
 from framework.api.streams import frame, sse
+from framework.telemetry.events import is_of_kind
 from framework.values.event import Event
 from framework.values.json_bytes import json_bytes
 
@@ -37,7 +38,7 @@ class EventFilter:
 
     def takes(self, event: Event) -> bool:
         """Whether an event passes."""
-        return self.model in (None, event.model) and self.kind in (None, event.kind)
+        return self.model in (None, event.model) and is_of_kind(event, self.kind)
 
 
 @describes("Events")
@@ -100,7 +101,7 @@ def _resume_point(request: Request) -> int | None:
 async def _filter(request: Request, services: Services) -> EventFilter:
     kind = request.query_params.get("kind") or None
     if kind is not None:
-        one_of("kind", kind, EVENT_KINDS)
+        one_of("kind", kind, EVENT_FILTERS)
     name = request.query_params.get("model") or None
     return EventFilter(None if name is None else await _model_id(name, services), kind)
 

@@ -23,13 +23,11 @@ from framework.dashboard.pages.speculation import SpecSections, spec_sections
 from framework.dashboard.states import Group
 from framework.dashboard.urls import with_query
 from framework.runtime.held_memory import device_bytes_of
-from framework.telemetry.events import is_detail, newest
+from framework.telemetry.events import OUTCOMES, newest
 from framework.values.event import Event
 from framework.values.instance import ModelView, State
 
 RECENT_ROWS = 10
-# Most events are steps of starts: among so many are ten that are none, unless nothing but starts happened.
-RECENT_LIMIT = 100
 
 REPLICA_DIGITS = 4
 RUNNING = frozenset({State.READY, State.DRAINING})
@@ -117,12 +115,9 @@ def _event_filter(desk: Desk, query: EventQuery) -> EventFilter:
 
 def recent_events(services: Services, model: str | None) -> RecentEvents:
     """The newest events of one model; or of everything, without the steps that each start takes."""
-    if model is None:
-        found = services.events.recent(limit=RECENT_LIMIT)
-        events = [event for event in found if not is_detail(event)][-RECENT_ROWS:]
-    else:
-        events = services.events.recent(model=model, limit=RECENT_ROWS)
-    url = with_query("/events", {"model": model or ""})
+    kind = OUTCOMES if model is None else None
+    events = services.events.recent(model=model, kind=kind, limit=RECENT_ROWS)
+    url = with_query("/events", {"model": model or "", "kind": kind or ""})
     return RecentEvents(newest_first(events), url, names_models=model is None)
 
 

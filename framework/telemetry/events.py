@@ -35,6 +35,8 @@ WARNINGS = frozenset(
 # On a terminal and the overview these drown what a person looks for; `paddock events` and Events show them.
 DETAILS = frozenset({"state", "attempt", "planned"})
 PLANNED = "planned"
+OUTCOMES = "outcomes"
+"""In place of a kind: all events but steps of starts and stops where nothing went otherwise than asked."""
 STORAGE = "storage"
 # Trouble and its end have one kind; the first has a reason.
 OF_BOTH_KINDS = frozenset({"health", STORAGE})
@@ -138,7 +140,8 @@ class EventLog:
         before: int | None = None,
         limit: int = 100,
     ) -> list[Event]:
-        """The newest `limit` events with ids above `since` and below `before`, oldest first.
+        """The newest `limit` events with ids above `since` and below `before`, oldest first; `kind` may be
+        `OUTCOMES`.
 
         Walks from the newest end, so that a page that asks for ten pays for ten.
         """
@@ -147,7 +150,7 @@ class EventLog:
         for event in merge(*(reversed(events) for events in logs), key=lambda event: -event.id):
             if event.id <= since or len(found) >= limit:
                 break
-            if (before is None or event.id < before) and kind in (None, event.kind):
+            if (before is None or event.id < before) and is_of_kind(event, kind):
                 found.append(event)
         return found[::-1]
 
@@ -231,6 +234,11 @@ def newest(limit: int, *sources: Sequence[Event]) -> list[Event]:
 def is_detail(event: Event) -> bool:
     """Whether it is a step of a start or a stop, and nothing went otherwise than asked."""
     return event.kind in DETAILS and (event.reason is None or event.reason.severity == "info")
+
+
+def is_of_kind(event: Event, kind: str | None) -> bool:
+    """Whether it is of a kind; None is any, and `OUTCOMES` all that is no detail."""
+    return not is_detail(event) if kind == OUTCOMES else kind in (None, event.kind)
 
 
 def _level(event: Event) -> int:

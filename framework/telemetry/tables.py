@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from framework.telemetry.events import Earlier
+from framework.telemetry.events import DETAILS, OUTCOMES, Earlier
 from framework.telemetry.rows import EventRow, RequestRow, event_of, moment_text, request_of
 from framework.telemetry.store_file import WAL_BYTES
 from framework.values.event import Event
@@ -20,6 +20,12 @@ from framework.values.request_record import RequestRecord
 Table = Literal["events", "requests"]
 Ended = Literal["in order", "killed"]
 TABLES: tuple[Table, ...] = ("events", "requests")
+# As `telemetry.events.is_detail`; the kinds are words of ours.
+INFO = "info"
+NO_DETAIL = (
+    f"NOT (kind IN ({', '.join(repr(kind) for kind in sorted(DETAILS))})"
+    " AND (reason IS NULL OR json_extract(reason, '$.severity') = ?))"
+)
 EVENT = "id, at, kind, model, replica, message, reason, data"
 # What a new life of the manager has in memory at once: a page of everything, and the last of each model.
 SEED_EVENTS = 1000
@@ -163,7 +169,10 @@ def find_events(
     tests: list[tuple[str, object]] = [("id > ?", since)]
     tests += [("id < ?", before)] if before is not None else []
     tests += [("model = ?", model)] if model is not None else []
-    tests += [("kind = ?", kind)] if kind is not None else []
+    if kind == OUTCOMES:
+        tests.append((NO_DETAIL, INFO))
+    elif kind is not None:
+        tests.append(("kind = ?", kind))
     rows = connection.execute(
         f"SELECT {EVENT} FROM events WHERE {_all(tests)} ORDER BY id DESC LIMIT ?",
         (*(value for _, value in tests), limit),

@@ -9,6 +9,7 @@ import pytest
 from framework.api.event_kinds import EVENT_KINDS
 from framework.dashboard.pages.event_rows import event_row, fact_texts
 from framework.dashboard.pages.events import (
+    KIND_NAMES,
     KINDS,
     PAGE_ROWS,
     EventQuery,
@@ -18,6 +19,7 @@ from framework.dashboard.pages.events import (
     parse_query,
 )
 from framework.dashboard.updates import Grown, Sent
+from framework.telemetry.events import OUTCOMES
 from framework.values.reason import Reason
 from tests.dashboard import samples
 from tests.dashboard.renders import shell
@@ -26,7 +28,7 @@ EVENTS = [samples.event(number) for number in range(1, 121)]
 
 
 def test_all_kinds_can_be_chosen() -> None:
-    assert set(KINDS) == set(EVENT_KINDS)
+    assert set(KINDS) == {OUTCOMES, *EVENT_KINDS} == set(KIND_NAMES)
 
 
 def test_the_newest_events_stand_first() -> None:

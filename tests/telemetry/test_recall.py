@@ -9,19 +9,26 @@ from typing import Any
 import pytest
 
 from framework.telemetry.changes import Changes
-from framework.telemetry.events import EVENTS_PER_MODEL, EventLog
+from framework.telemetry.events import EVENTS_PER_MODEL, OUTCOMES, EventLog
 from framework.values.event import Event
+from framework.values.reason import Reason
 from tests.telemetry.samples import Life, life
 
 MODELS = ("loud", "quiet", None)
 KINDS = ("state", "ready", "exited")
+REASONS = (None, Reason("a", "Good to know.", "", "info"), Reason("b", "Not as asked.", "Ask.", "warning"))
 
 
 def fill(log: EventLog, number: int, seed: int) -> list[Event]:
     """Events of three models, most of them of one."""
     draw = random.Random(seed)
     return [
-        log.record(draw.choice(KINDS), f"event {n}", model=draw.choices(MODELS, (9, 1, 1))[0])
+        log.record(
+            draw.choice(KINDS),
+            f"event {n}",
+            model=draw.choices(MODELS, (9, 1, 1))[0],
+            reason=draw.choices(REASONS, (8, 1, 1))[0],
+        )
         for n in range(number)
     ]
 
@@ -30,13 +37,18 @@ def log_of(one: Life) -> EventLog:
     return EventLog(Changes(), store=one.store, earlier=one.earlier)
 
 
+def tells(event: Event) -> bool:
+    """Whether it says more than that a start takes its course."""
+    return event.kind != "state" or (event.reason is not None and event.reason.severity == "warning")
+
+
 def expected(events: list[Event], query: dict[str, Any]) -> list[int]:
     """The plain answer."""
     found = [
         event.id
         for event in events
         if query.get("model") in (None, event.model)
-        and query.get("kind") in (None, event.kind)
+        and (query.get("kind") in (None, event.kind) or (query["kind"] == OUTCOMES and tells(event)))
         and query.get("since", 0) < event.id < query.get("before", 10**9)
     ]
     return found[-query.get("limit", 100) :]
@@ -57,6 +69,8 @@ QUERIES: list[dict[str, Any]] = [
     {"model": "loud", "kind": "ready", "limit": 1000},
     {"model": "loud", "before": 900, "limit": 20},
     {"model": "gone"},
+    {"kind": OUTCOMES, "limit": 1000},
+    {"kind": OUTCOMES, "model": "loud", "before": 900, "limit": 20},
 ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from framework.api.event_kinds import EVENT_KINDS
+from framework.api.event_kinds import EVENT_FILTERS
 from framework.api.event_routes import MAX_EVENT_ID, MAX_LIMIT
 from framework.api.inspect_query import LONGEST_DEVICE, MOST_LAYERS
 from framework.api.model_routes import MAX_LINES, MAX_REPLICA
@@ -32,7 +32,7 @@ QUERY: Mapping[str, tuple[Schema, str]] = {
     "last_s": (_number(1, LONGEST_S), "Requests that came in the last so many seconds."),
     "took_s": (_number(1, LONGEST_S), "Requests that took at least so many seconds."),
     "format": (one_of(*FORMATS), "Form of the answer."),
-    "kind": (one_of(*EVENT_KINDS), "Kind of event."),
+    "kind": (one_of(*EVENT_FILTERS), "Kind of event; `outcomes` is all but the steps of starts and stops."),
     "since": (_number(0, MAX_EVENT_ID), "What came after this event."),
     "before": (_number(0, MAX_EVENT_ID), "What came before this event, or this place of the request log."),
     "limit": (_number(1, MAX_LIMIT), "Most that is answered."),

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from framework.api.event_kinds import EVENT_KINDS
+from framework.api.event_kinds import EVENT_FILTERS, EVENT_KINDS
 from framework.dashboard.pages.event_rows import EventRow, newest_first
 from framework.dashboard.pages.shell import Shell
 from framework.dashboard.updates import Feed, Fragment
 from framework.dashboard.urls import with_query
+from framework.telemetry.events import OUTCOMES
 from framework.values.event import Event
 
 PAGE_ROWS = 50
 # The newest events that the log keeps for one model; more is never there to be skipped over.
 EXPORT_ROWS = 1000
-KINDS = tuple(sorted(EVENT_KINDS))
+KINDS = EVENT_FILTERS
+KIND_NAMES = {OUTCOMES: "all but the steps of starts", **{kind: kind for kind in sorted(EVENT_KINDS)}}
+"""Kinds as the page offers them, by what its address has."""
 # Numbers of events fit; anything longer is not one of ours.
 NUMBER_LIMIT = 15
 NAME_LIMIT = 200
@@ -54,7 +57,7 @@ class EventsPage:
 
     shell: Shell
     query: EventQuery
-    kinds: tuple[str, ...]
+    kinds: Mapping[str, str]
     models: tuple[str, ...]
     events: EventList
     older_url: str
@@ -90,7 +93,7 @@ def events_page(
     return EventsPage(
         shell=shell,
         query=query,
-        kinds=KINDS,
+        kinds=KIND_NAMES,
         models=tuple(models),
         events=list_of(events, query),
         older_url=query.url(before=events[0].id) if older and events else "",
