@@ -120,3 +120,24 @@ TEST_CASE("the cost of an n-gram draft does not grow with its length") {
     model.add_draft({DraftType::ngram_mod, 1, 48, 0.5});
     CHECK(model.draft_cost(DraftType::ngram_mod).of(1, 64) == doctest::Approx(0.5));
 }
+
+TEST_CASE("prompts tell how little each of many rows costs") {
+    CostModel model(0.2, 1);
+    for (const std::int32_t rows : {1, 2, 3}) {
+        model.add_cycle(rows, 10.0 * rows, 0);
+    }
+    CHECK(*model.cycle_ms(13, 0) == doctest::Approx(130.0));
+    model.add_prompt(8, 400.0);  // too few
+    CHECK(*model.cycle_ms(13, 0) == doctest::Approx(130.0));
+    model.add_prompt(400, 800.0);
+    CHECK(*model.cycle_ms(13, 0) == doctest::Approx(50.0));
+    CHECK(*model.cycle_ms(2, 0) == doctest::Approx(20.0));
+}
+
+TEST_CASE("fewer rows never cost more than more of them") {
+    CostModel model(0.2, 1);
+    model.add_cycle(1, 10.0, 0);
+    model.add_cycle(6, 900.0, 0);  // something else ran
+    model.add_cycle(16, 80.0, 0);
+    CHECK(*model.cycle_ms(6, 0) == doctest::Approx(80.0));
+}

@@ -50,14 +50,15 @@ class TextSimulation {
     }
 
     /// Tokens a millisecond of one text in each slot, with a depth, or with the one that adapts. What was
-    /// learnt stays for the next call.
-    double run(TextKind kind, std::optional<std::int32_t> fixed) {
+    /// learnt stays for the next call; with `continues`, the text of the call before goes on with this kind.
+    double run(TextKind kind, std::optional<std::int32_t> fixed, bool continues = false) {
         std::vector<std::int32_t> left(ids_.size(), n_tokens_);
         if (!fixed) {
             for (const SequenceId id : ids_) {
-                control_.begin(id, type, {longest, 0, 0.0F, 0.0F, "exact", true, "profit"}, false);
+                control_.begin(id, type, {longest, 0, 0.0F, 0.0F, "exact", true, "profit"}, continues);
             }
         }
+        shadows_.assign(ids_.size(), {});
         double ms = 0.0;
         while (std::ranges::any_of(left, [](std::int32_t n) { return n > 0; })) {
             ms += cycle(kind, fixed, left);
@@ -73,6 +74,9 @@ class TextSimulation {
         std::ranges::copy_if(ids_, std::back_inserter(generating),
                              [&](SequenceId id) { return left[static_cast<std::size_t>(id)] > 0; });
         if (!fixed) {
+            for (const SequenceId id : generating) {
+                compare(kind, id, n_tokens_ - left[static_cast<std::size_t>(id)]);
+            }
             control_.start_cycle(generating, 1000);
         }
         DepthControl::Cycle cycle{.is_pure = true,
@@ -96,9 +100,11 @@ class TextSimulation {
             const auto draft = std::ranges::find(drafts, id, &DepthControl::Found::slot);
             const std::int32_t drafted = draft == drafts.end() ? 0 : draft->size;
             std::int32_t& rest = left[static_cast<std::size_t>(id)];
-            std::int32_t accepted = 0;
-            while (accepted < drafted && chance() < kind.accepted) {
-                ++accepted;
+            const std::int32_t right = right_of(kind);
+            const std::int32_t accepted = std::min(drafted, right);
+            Shadow& shadow = shadows_[static_cast<std::size_t>(id)];
+            if (!fixed && shadow.start < 0 && drafted > 0) {
+                shadow = {n_tokens_ - rest, right, drafted};
             }
             if (!fixed) {
                 control_.on_verified(id, type, drafted, accepted, std::min(drafted, accepted + 1), drafted);
@@ -118,6 +124,36 @@ class TextSimulation {
         return ms;
     }
 
+    /// What is known of a draft that was not verified as a whole, up to token `now` of the text.
+    void compare(TextKind kind, SequenceId id, std::int32_t now) {
+        Shadow& shadow = shadows_[static_cast<std::size_t>(id)];
+        if (shadow.start >= 0) {
+            const std::int32_t n_right = std::min(shadow.right, now - shadow.start);
+            const std::int32_t n_examined = std::min({now - shadow.start, shadow.right + 1, longest});
+            control_.on_compared(id, type, shadow.told, n_right, n_examined);
+            shadow.told = std::max(shadow.told, n_examined);
+            if (n_examined > shadow.right || n_examined == longest) {
+                shadow.start = -1;
+            }
+        }
+        if (shadow.start < 0 && control_.wants_look(id, type)) {
+            const bool is_found = chance() < kind.found;
+            control_.on_look(id, type, is_found);
+            if (is_found) {
+                shadow = {now, right_of(kind), 0};
+            }
+        }
+    }
+
+    /// How many tokens of a draft are right.
+    std::int32_t right_of(TextKind kind) {
+        std::int32_t right = 0;
+        while (right < longest && chance() < kind.accepted) {
+            ++right;
+        }
+        return right;
+    }
+
     std::int32_t depth_of(SequenceId id, std::optional<std::int32_t> fixed) {
         if (fixed) {
             return *fixed;
@@ -133,12 +169,19 @@ class TextSimulation {
         }
     }
 
+    struct Shadow {
+        std::int32_t start = -1;
+        std::int32_t right = 0;
+        std::int32_t told = 0;
+    };
+
     double chance() { return uniform_(random_); }
 
     CycleCost cost_;
     std::int32_t n_tokens_;
     DepthControl control_;
     std::vector<SequenceId> ids_;
+    std::vector<Shadow> shadows_;
     std::mt19937 random_;
     std::normal_distribution<double> normal_;
     std::uniform_real_distribution<double> uniform_;

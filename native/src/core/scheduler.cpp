@@ -64,7 +64,8 @@ bool Scheduler::cycle() {
     speculator_.end_cycle({.total_us = now_us() - begun,
                            .decode_us = windows_.decode_us(),
                            .n_rows = static_cast<std::int32_t>(batch_.size()),
-                           .is_pure = batch_.size() == n_generation_rows && windows_.was_smooth()});
+                           .is_pure = batch_.size() == n_generation_rows && windows_.was_smooth(),
+                           .is_prompt = n_generation_rows == 0 && windows_.was_smooth()});
     if (is_lost()) {
         fail_all(ErrorKind::server, "The device of this engine fails every computation");
     }

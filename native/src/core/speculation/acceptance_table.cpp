@@ -13,9 +13,9 @@ constexpr double fall = 0.9;
 }  // namespace
 
 void AcceptanceTable::add(std::int32_t n_accepted, std::int32_t n_examined, std::int32_t n_usual,
-                          double weight, double rare_weight) {
+                          double weight, double rare_weight, std::int32_t n_told) {
     const auto end = static_cast<std::size_t>(std::clamp(n_examined, 0, n_positions));
-    for (std::size_t i = 0; i < end; ++i) {
+    for (auto i = static_cast<std::size_t>(std::max(0, n_told)); i < end; ++i) {
         Cell& cell = cells_[i];
         ++cell.count;
         const double outcome = static_cast<std::int64_t>(i) < n_accepted ? 1.0 : 0.0;

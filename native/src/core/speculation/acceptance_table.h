@@ -13,10 +13,11 @@ class AcceptanceTable {
     static constexpr std::int32_t n_positions = 64;
 
     /// Of a draft the first `n_accepted` tokens were right; `n_examined` is one more when the next was wrong.
+    /// The first `n_told` of them were added before.
     /// `weight` is the least share of the new outcome in the mean of a position, for the first `n_usual`
     /// ones; the ones behind them are seen seldom, and count by `rare_weight`.
     void add(std::int32_t n_accepted, std::int32_t n_examined, std::int32_t n_usual, double weight,
-             double rare_weight);
+             double rare_weight, std::int32_t n_told = 0);
     /// Drafts that were examined at their first position.
     std::int64_t n_samples() const { return cells_.front().count; }
     /// Chances that all of the first k + 1 tokens are accepted, into `gains[k]`; falling. What isn't known is

@@ -7,7 +7,7 @@ namespace paddock {
 namespace {
 
 constexpr std::int32_t most_samples = 64;
-constexpr std::int64_t fresh_cycles = 512;
+constexpr std::int64_t fresh_cycles = 2048;
 /// A sample above this many means enters as that, once there are enough to tell.
 constexpr double outlier = 1.5;
 constexpr std::int32_t outlier_samples = 4;
@@ -15,6 +15,8 @@ constexpr std::int32_t outlier_samples = 4;
 constexpr double settled_share = 4.0;
 /// Up to so many rows a bucket is no wider than the blocks in which backends take them.
 constexpr std::int32_t most_narrow_rows = 32;
+/// Prompts of fewer rows tell what few rows cost.
+constexpr std::int32_t least_prompt_rows = 64;
 /// Spread of rows, relative to their square, that a regression needs.
 constexpr double least_spread = 0.01;
 
@@ -85,6 +87,14 @@ void CostModel::add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_to
     }
 }
 
+void CostModel::add_prompt(std::int32_t rows, double ms) {
+    if (rows < least_prompt_rows || !std::isfinite(ms) || ms <= 0.0) {
+        return;
+    }
+    const double row_ms = ms / rows;
+    prompt_row_ms_ = prompt_row_ms_ ? *prompt_row_ms_ + ewma_ * (row_ms - *prompt_row_ms_) : row_ms;
+}
+
 void CostModel::add_draft(const DraftWork& work) {
     if (work.n_drafting <= 0 || work.deepest <= 0 || !std::isfinite(work.ms) || work.ms < 0.0) {
         return;
@@ -124,6 +134,10 @@ CostModel::Known CostModel::known(std::int64_t n_memory_tokens) const {
             result.points[result.n_points++] = {bucket.rows, bucket.ms};
         }
     }
+    // More rows never take less: where they seem to, something else ran while the fewer were timed.
+    for (std::size_t i = result.n_points; i > 1; --i) {
+        result.points[i - 2].ms = std::min(result.points[i - 2].ms, result.points[i - 1].ms);
+    }
     return result;
 }
 
@@ -156,7 +170,11 @@ std::optional<double> CostModel::predict(const Known& known, std::int32_t rows) 
     if (begin != end) {
         const Point& nearest = above == end ? *(end - 1) : *begin;
         if (known.line) {
-            return std::max(0.0, nearest.ms + known.line->slope * (x - nearest.rows));
+            // Few rows take more time each than many do: a line through few of them goes too high.
+            const double slope = x > nearest.rows
+                                     ? std::min(known.line->slope, prompt_row_ms_.value_or(known.line->slope))
+                                     : known.line->slope;
+            return std::max(0.0, nearest.ms + slope * (x - nearest.rows));
         }
         return is_own(nearest) ? std::optional(nearest.ms) : std::nullopt;
     }

@@ -40,6 +40,9 @@ class CostModel {
 
     /// A pure cycle of `rows` target rows took `ms` besides drafting, with `n_memory_tokens` in memory.
     void add_cycle(std::int32_t rows, double ms, std::int64_t n_memory_tokens);
+    /// A cycle of `rows` rows of prompts alone took `ms`. It tells what many rows cost each, which is seldom
+    /// seen otherwise before drafts are long, and then too late.
+    void add_prompt(std::int32_t rows, double ms);
     void add_draft(const DraftWork& work);
 
     /// Milliseconds for `rows`, `rows` + 1, ... rows, `count` of them; ends before the first unknown one.
@@ -87,6 +90,8 @@ class CostModel {
     std::int32_t min_samples_;
     std::int64_t n_cycles_ = 0;
     std::array<Bucket, n_buckets> buckets_{};
+    /// Milliseconds of each row of a prompt.
+    std::optional<double> prompt_row_ms_;
     /// Sums of 1, R, R squared, y and R y, of which older samples fade.
     double s0_ = 0.0;
     double s1_ = 0.0;

@@ -211,10 +211,7 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     if (is_sure || !lane.is_shortened || n_accepted < n_drafted) {
         state.counters.streak = is_sure ? state.counters.streak + 1 : 0;
     }
-    const double usual_weight = params_.ewma / usual_share;
-    state.table.add(n_accepted, n_examined, state.counters.n_max, usual_weight, params_.ewma);
-    outlooks_[static_cast<std::size_t>(type)].add(n_accepted, n_examined, AcceptanceTable::n_positions,
-                                                  params_.ewma / outlook_share, params_.ewma / outlook_share);
+    learn(lane, type, 0, n_accepted, n_examined);
     state.fringe.add(n_accepted, n_covered);
     if (!is_model_drafter(type) && state.counters.warm_up > 0) {
         --state.counters.warm_up;
@@ -222,6 +219,53 @@ void DepthControl::on_verified(SequenceId slot, DraftType type, std::int32_t n_d
     if (state.setting.is_fringe() && state.counters.n_max >= 0) {
         const std::int32_t depth = state.fringe.decide(state.counters.n_max, state.setting.base, params_);
         change_depth(slot, type, depth, std::max(0.0, state.fringe.rate(depth, state.setting.base, params_)));
+    }
+}
+
+void DepthControl::learn(Lane& lane, DraftType type, std::int32_t n_told, std::int32_t n_accepted,
+                         std::int32_t n_examined) {
+    std::array<double, static_cast<std::size_t>(AcceptanceTable::n_positions)> gains{};
+    const std::int32_t n_expected = std::clamp(n_examined, 0, AcceptanceTable::n_positions);
+    const std::span<double> expected(gains.data(), static_cast<std::size_t>(n_expected));
+    fill_gains(lane.state, type, expected);
+    const double usual_weight = params_.ewma / usual_share;
+    lane.state.table.add(n_accepted, n_examined, lane.state.counters.n_max, usual_weight, params_.ewma,
+                         n_told);
+    const double outlook_weight = params_.ewma / outlook_share;
+    outlooks_[static_cast<std::size_t>(type)].add(n_accepted, n_examined, AcceptanceTable::n_positions,
+                                                  outlook_weight, outlook_weight, n_told);
+    if (const auto since = lane.state.change.add(expected, n_accepted, params_.ewma, n_told)) {
+        lane.state.table = *since;
+    }
+}
+
+void DepthControl::count_find(Lane& lane, DraftType type, bool is_found) {
+    const double outcome = is_found ? 1.0 : 0.0;
+    lane.found += params_.ewma * (outcome - lane.found);
+    double& finds = finds_[static_cast<std::size_t>(type)];
+    finds += params_.ewma / outlook_share * (outcome - finds);
+}
+
+bool DepthControl::wants_look(SequenceId slot, DraftType type) const {
+    const Slot* at = slot_at(slot);
+    if (at == nullptr || is_model_drafter(type)) {
+        return false;
+    }
+    const DepthState& state = at->lanes[static_cast<std::size_t>(type)].state;
+    return state.is_set && state.setting.is_profit() && state.counters.n_max == 0 &&
+           state.counters.warm_up == 0;
+}
+
+void DepthControl::on_look(SequenceId slot, DraftType type, bool is_found) {
+    if (slot_at(slot) != nullptr) {
+        count_find(lane_of(slot, type), type, is_found);
+    }
+}
+
+void DepthControl::on_compared(SequenceId slot, DraftType type, std::int32_t n_told, std::int32_t n_accepted,
+                               std::int32_t n_examined) {
+    if (slot_at(slot) != nullptr && n_examined > n_told) {
+        learn(lane_of(slot, type), type, n_told, n_accepted, n_examined);
     }
 }
 

@@ -82,8 +82,19 @@ class DepthControl {
     /// Outcome of a flat draft, in the words of 11 §14.2.
     void on_verified(SequenceId slot, DraftType type, std::int32_t n_drafted, std::int32_t n_accepted,
                      std::int32_t n_examined, std::int32_t n_covered);
+    /// Whether drafts of the slot, which is off, are worth a look-up: what they would have said is compared
+    /// with what is generated, which costs no row.
+    bool wants_look(SequenceId slot, DraftType type) const;
+    /// What such a look-up found.
+    void on_look(SequenceId slot, DraftType type, bool is_found);
+    /// A draft that was not verified, or not as a whole, was compared with what was generated then; of what
+    /// was examined the first `n_told` tokens are known from before.
+    void on_compared(SequenceId slot, DraftType type, std::int32_t n_told, std::int32_t n_accepted,
+                     std::int32_t n_examined);
     /// Rows and accepted tokens of side chains, besides those of the flat draft that was told before.
     void add_side_chains(SequenceId slot, std::int32_t n_rows, std::int32_t n_accepted);
+    /// A cycle of `rows` rows of prompts alone took `ms`.
+    void on_prompt(std::int32_t rows, double ms) { model_.add_prompt(rows, ms); }
     void end_cycle(const Cycle& cycle);
 
     View view(SequenceId slot, DraftType type) const;
@@ -159,6 +170,9 @@ class DepthControl {
                     std::span<const PlanSlot> slots, std::vector<std::int32_t>& depths);
     void decide(DraftType type);
     void judge_probes(DraftType type);
+    void learn(Lane& lane, DraftType type, std::int32_t n_told, std::int32_t n_accepted,
+               std::int32_t n_examined);
+    void count_find(Lane& lane, DraftType type, bool is_found);
     void add_means();
     void change_depth(SequenceId slot, DraftType type, std::int32_t depth, double score);
 

@@ -45,6 +45,7 @@ void DepthState::clear_data() {
     counters = {.probe = longest_wait};
     fringe.clear();
     table.clear();
+    change = {};
 }
 
 std::int32_t probe_depth(const DepthSetting& setting, double fraction) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/speculation/acceptance_change.h"
 #include "core/speculation/acceptance_table.h"
 #include "core/speculation/fringe.h"
 #include "core/speculation/speculation_params.h"
@@ -52,6 +53,7 @@ struct DepthState {
     DepthCounters counters;
     Fringe fringe;
     AcceptanceTable table;
+    AcceptanceChange change;
 
     void clear_data();
 };

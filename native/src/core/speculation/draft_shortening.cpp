@@ -54,11 +54,7 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
         if (slot_at(draft.slot) == nullptr) {
             continue;
         }
-        const double is_found = draft.size > 0 ? 1.0 : 0.0;
-        double& found = lane_of(draft.slot, type).found;
-        found += params_.ewma * (is_found - found);
-        double& finds = finds_[static_cast<std::size_t>(type)];
-        finds += params_.ewma / 2.0 * (is_found - finds);
+        count_find(lane_of(draft.slot, type), type, draft.size > 0);
         if (draft.size <= 0) {
             continue;
         }

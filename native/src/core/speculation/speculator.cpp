@@ -41,7 +41,8 @@ Speculator::Speculator(DecodeState& state)
       control_(state.params.speculation.depth, static_cast<std::int32_t>(state.slots.size()),
                [&state](const std::string& line) { state.log(log_debug, line); }),
       totals_before_(state.metrics.totals.speculation),
-      known_(state.slots.size()) {
+      known_(state.slots.size()),
+      shadows_(state.slots.size()) {
     for (Slot& slot : state_.slots) {
         slot.last_view.speculation.types = facts().types;
         slot.last_view.speculation.fallback_reason = facts().fallback_reason;
@@ -106,7 +107,9 @@ void Speculator::meet(Slot& slot) {
         for (DrafterSet::Member& runner : drafters_.members()) {
             runner.drafter->begin(slot.id, slot.record.tokens);
         }
+        close_shadows(slot);
     }
+    compare_shadows(slot);
     known.task = slot.request->task.id;
     known.n_tokens = slot.n_tokens();
 }
@@ -190,6 +193,8 @@ std::int32_t Speculator::room_for(const Slot& slot, DraftType type, std::int32_t
 void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
     std::vector<DraftRequest> requests;
     std::vector<Slot*> asked;
+    std::vector<Slot*> off;
+    std::vector<std::int32_t> whole_limits;
     std::int32_t n_reserved = 0;
     for (Slot* slot : open) {
         if (!is_wanted(slot->request->params->speculation, runner)) {
@@ -203,18 +208,22 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
         if (limit <= 0) {
             if (cap > 0) {
                 slot->request->speculation.idle_reason = idle::no_room;
+            } else {
+                off.push_back(slot);
             }
             continue;
         }
         n_reserved += limit + 1;
         requests.push_back(trees_.asking(request_of(*slot, setting, limit)));
+        whole_limits.push_back(whole_limit(setting, requests.back(), runner.drafter->type()));
         asked.push_back(slot);
     }
+    watch(runner, off);
     if (requests.empty()) {
         return;
     }
     const Micros begun = now_us();
-    std::vector<Draft> drafts = runner.drafter->draft(requests);
+    auto [drafts, whole] = draft_whole(runner, requests, whole_limits);
     works_.push_back(work_of(runner.drafter->type(), drafts, to_ms(now_us() - begun)));
     const std::vector<bool> was_found = shorten(runner.drafter->type(), requests, drafts);
     const auto n_asked = static_cast<std::int32_t>(asked.size());
@@ -227,6 +236,10 @@ void Speculator::ask(DrafterSet::Member& runner, std::vector<Slot*>& open) {
         } else if (take(*asked[i], runner, std::move(drafts[i]), requests[i])) {
             trees_.grow(*asked[i], requests[i], setting_of(*asked[i], runner).base, share);
             std::erase(open, asked[i]);
+        }
+        ShadowDraft& shadow = shadow_of(*asked[i], runner.drafter->type());
+        if (!shadow.is_open()) {
+            shadow.open(whole[i], requests[i].tokens.size(), asked[i]->request->draft.size());
         }
         --share.n_slots;
     }

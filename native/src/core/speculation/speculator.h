@@ -1,10 +1,13 @@
 // Drafting within the cycle of the scheduler: who drafts how much, and what of it stands (11 §3-4, §8-10).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/decode_state.h"
@@ -13,6 +16,7 @@
 #include "core/speculation/reduced_verification.h"
 #include "core/speculation/report.h"
 #include "core/speculation/rollback.h"
+#include "core/speculation/shadow_draft.h"
 #include "core/speculation/tree_drafting.h"
 #include "core/speculation/verification.h"
 
@@ -25,6 +29,8 @@ struct CycleWork {
     std::int32_t n_rows = 0;
     /// Rows of generating slots only, decoded at once and without trouble.
     bool is_pure = false;
+    /// Rows of prompts only, in the same sense.
+    bool is_prompt = false;
 };
 
 /// Used by the decode thread, apart from what it tells at its making.
@@ -78,6 +84,16 @@ class Speculator {
     bool take(Slot& slot, const DrafterSet::Member& runner, Draft draft, const DraftRequest& asked);
     void count(Slot& slot, const Draft& draft, VerifyMode mode, const Verified& verified);
     void describe(Slot& slot);
+    /// Longest draft that is looked up to be compared, 0: none.
+    static std::int32_t whole_limit(const DepthSetting& setting, const DraftRequest& request, DraftType type);
+    /// Drafts within their limits, and their tokens within the other ones.
+    static std::pair<std::vector<Draft>, std::vector<std::vector<Token>>> draft_whole(
+        DrafterSet::Member& runner, std::span<const DraftRequest> requests,
+        std::span<const std::int32_t> limits);
+    ShadowDraft& shadow_of(const Slot& slot, DraftType type);
+    void close_shadows(const Slot& slot);
+    void compare_shadows(const Slot& slot);
+    void watch(DrafterSet::Member& runner, std::span<Slot* const> off);
 
     DecodeState& state_;
     RollbackRoute route_;
@@ -89,6 +105,8 @@ class Speculator {
     /// Counts outlive sleep, a controller does not.
     SpeculationTotals totals_before_;
     std::vector<Known> known_;
+    /// By slot and drafter.
+    std::vector<std::array<ShadowDraft, draft_type_names.size()>> shadows_;
 
     // Of the cycle.
     std::vector<Unsettled> unsettled_;

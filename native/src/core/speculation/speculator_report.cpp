@@ -66,6 +66,9 @@ void Speculator::end_cycle(const CycleWork& work) {
     if (n_generating_ > 0) {
         state_.log(log_debug, cycle_line(n_generating_, work.n_rows, phase_ms, total_ms));
     }
+    if (work.is_prompt) {
+        control_.on_prompt(work.n_rows, decode_ms);
+    }
     control_.end_cycle({.is_pure = work.is_pure,
                         .rows = work.n_rows,
                         .model_ms = total_ms - draft_ms,
