@@ -21,6 +21,7 @@ from framework.manifest.findings import Findings
 from framework.manifest.key_paths import KeyPath, dotted
 from framework.manifest.positions import MAX_DEPTH, Positions, Span, scan
 from framework.manifest.toml_errors import explain
+from framework.values.plain_text import encodable
 from framework.values.problem import Problem
 
 # Some five thousand models. A larger file is something else by mistake, and would take seconds to parse.
@@ -70,6 +71,11 @@ class Unreadable(Exception):
         self.allowed = allowed
         self.line = line
         self.column = column
+
+
+def label_of(path: Path) -> str:
+    """How problems and pages name a file: a byte of its name that is no UTF-8 is shown as `\\xff`."""
+    return encodable(str(path))
 
 
 def read_bytes(path: Path, limit_bytes: int) -> bytes:

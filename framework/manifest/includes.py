@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from framework.manifest.bad_value import BadValue
-from framework.manifest.document import Document, parse_document, read_document
+from framework.manifest.document import Document, label_of, parse_document, read_document
 from framework.manifest.findings import Findings, Place, shown
 from framework.manifest.texts import parse_text
 
@@ -64,7 +64,7 @@ def read_included(
                 )
                 return tuple(documents.values())
             if path not in documents:
-                label = str(Path(main.label).parent / os.path.relpath(path, main.path.parent))
+                label = label_of(Path(main.label).parent / os.path.relpath(path, main.path.parent))
                 if label in edited:
                     documents[path] = parse_document(path, label, edited[label], findings)
                 else:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from framework.manifest.build import build_manifest
 from framework.manifest.combinations import check_engine_args, check_model
-from framework.manifest.document import Document, parse_document, read_document
+from framework.manifest.document import Document, label_of, parse_document, read_document
 from framework.manifest.environment import check_environment
 from framework.manifest.files import Files
 from framework.manifest.findings import Findings
@@ -58,7 +58,7 @@ def load_manifest(
 ) -> Loaded:
     """Read a manifest. `environ` gives secrets and `HOME`; `overrides` are `[server]` keys."""
     findings = Findings()
-    main = read_document(path.absolute(), str(path), findings)
+    main = read_document(path.absolute(), label_of(path), findings)
     return _load(main, environ, overrides or {}, findings)
 
 
@@ -77,10 +77,11 @@ def check_text(
     findings = Findings()
     # A lone surrogate is then found by the decoder, with its place.
     raw = text.encode("utf-8", "surrogatepass")
-    if file is None or file == str(path):
-        main = parse_document(path.absolute(), str(path), raw, findings)
+    label = label_of(path)
+    if file in (None, label):
+        main = parse_document(path.absolute(), label, raw, findings)
         return _load(main, environ, overrides or {}, findings)
-    main = read_document(path.absolute(), str(path), findings)
+    main = read_document(path.absolute(), label, findings)
     return _load(main, environ, overrides or {}, findings, {file: raw})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -165,3 +166,25 @@ def test_a_way_comes_back_from_its_form(value: object) -> None:
 def test_what_is_no_way_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         read_way(text)
+
+
+async def test_a_file_whose_name_is_no_text_is_edited_as_any(tmp_path: Path) -> None:
+    running = system(tmp_path)
+    (tmp_path / "serve.toml").write_text('include = ["more*.toml"]\n' + TEXT)
+    (tmp_path / os.fsdecode(b"more\xff.toml")).write_text('[models.b]\nsource = "b.gguf"\n')
+    async with browser(running) as client:
+        tree = await page(client, "/manifest")
+        link = next(link for link in tree.all("a") if "more" in link.text)
+        fields = (await page(client, link.attributes["href"])).all("input")
+        sent = {field.attributes["name"]: field.attributes["value"] for field in fields}
+        new = '[models.c]\nsource = "c.gguf"\n'
+        answer = await submit(client, "/manifest/apply", **{**sent, "text": new})
+    assert answer.status_code == 303, answer.text
+    assert (tmp_path / os.fsdecode(b"more\xff.toml")).read_text() == new
+
+
+@pytest.mark.parametrize("way", [r'[[["\ud800"], 1, "model"]]', r'[[["slots"], {"\udfff": 1}, "model"]]'])
+async def test_a_remedy_with_half_a_character_is_none_of_ours(tmp_path: Path, way: str) -> None:
+    async with browser(system(tmp_path)) as client:
+        answer = await submit(client, "/manifest/remedy", model="smollm2", way=way)
+        assert answer.status_code == 400

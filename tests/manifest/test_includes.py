@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
-from framework.manifest.load import load_manifest
+from framework.manifest.load import check_text, load_manifest
 from tests.manifest.conftest import Load
 from tests.manifest.reading import MODEL, Reading
 
@@ -146,3 +147,14 @@ def test_more_files_than_anybody_writes_are_refused(load: Load, tmp_path: Path) 
     for number in range(1001):
         (tmp_path / "models.d" / f"{number}.toml").touch()
     assert load(INCLUDE).only.code == "include_too_many"
+
+
+def test_a_file_whose_name_is_no_text_is_called_by_one_and_can_be_edited(tmp_path: Path) -> None:
+    main = tmp_path / "serve.toml"
+    main.write_text('include = ["*.toml"]\n')
+    (tmp_path / os.fsdecode(b"b\xff.toml")).write_text(model("b"))
+    names = [str(main), str(tmp_path / "b\\xff.toml")]
+    assert list(load_manifest(main, {}).sources) == names
+    edited = check_text(main, model("c"), {}, file=names[1])
+    assert edited.manifest is not None
+    assert list(edited.manifest.models) == ["c"]

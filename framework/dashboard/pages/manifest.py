@@ -311,7 +311,10 @@ def way_form(way: Way) -> str:
 def read_way(text: str) -> Way:
     """The way of a form. Raises ValueError for anything else."""
     try:
-        edits = [FieldEdit(tuple(map(str, path)), value, owner) for path, value, owner in json.loads(text)]
+        given = json.loads(text)
+        # Half of a character that takes two is in no manifest.
+        json.dumps(given, ensure_ascii=False).encode()
+        edits = [FieldEdit(tuple(map(str, path)), value, owner) for path, value, owner in given]
     except (TypeError, RecursionError) as error:
         raise ValueError(text) from error
     if not edits or any(edit.owner not in ("model", "policy") or not edit.path for edit in edits):
