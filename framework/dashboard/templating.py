@@ -26,6 +26,8 @@ from framework.values.units_text import count, counted, duration, percent, rate,
 
 FORMATS = (count, counted, duration, percent, rate, size, stamp, tokens, width)
 FRAME = "base.html"
+# Blocks that a page fills as a whole: they lean on what stands before them in its template.
+WHOLE_PAGE = frozenset({"main", "scripts"})
 SEVERITY_TONES: dict[Severity, str] = {"info": "idle", "warning": "wait", "error": "bad"}
 SEVERITY_ICONS: dict[Severity, str] = {"info": "info", "warning": "warn", "error": "cross"}
 
@@ -46,9 +48,10 @@ class Templates:
         return "".join(template.blocks[block](template.new_context(values)))
 
     def blocks(self, name: str) -> frozenset[str]:
-        """The blocks that a page has: its own and those of the frame."""
+        """The blocks of a page that can be asked for by themselves: its own, and those of the frame."""
         names = (name, FRAME)
-        return frozenset(block for part in names for block in self.environment.get_template(part).blocks)
+        found = {block for part in names for block in self.environment.get_template(part).blocks}
+        return frozenset(found - WHOLE_PAGE)
 
     def _owner(self, name: str, block: str) -> Template:
         """The template that defines a block as the page shows it."""

@@ -18,7 +18,7 @@ from framework.proxy.endpoints import NAMED_ENDPOINTS, PATHS, SUFFIXES
 from framework.values.manifest import AccessKey
 from tests.dashboard import samples
 from tests.dashboard.client import SAME_ORIGIN, browser, csrf_of
-from tests.dashboard.fake_system import TOKEN, FakeSystem, make_system
+from tests.dashboard.fake_system import TEMPLATES, TOKEN, FakeSystem, make_system
 from tests.dashboard.html import parse
 
 OPERATE = AccessKey("laptop", sha256(b"secret").hexdigest(), dashboard="operate")
@@ -49,6 +49,12 @@ def dashboard_paths(running: FakeSystem, method: str) -> list[str]:
         route for route in routes if route.methods and "/api/" not in route.path and method in route.methods
     ]
     return [example(route.path) for route in mine]
+
+
+def all_blocks() -> set[str]:
+    """The names of all blocks of all templates."""
+    texts = (path.read_text() for path in TEMPLATES.glob("*.html"))
+    return {name for text in texts for name in re.findall(r"{% block (\w+)", text)}
 
 
 def example(path: str) -> str:
@@ -192,3 +198,15 @@ async def test_no_page_holds_a_secret(role: str) -> None:
             text = (await client.get(path)).text
             for secret in (TOKEN, OPERATE.key_sha256, VIEW.key_sha256, cookie, "very-secret"):
                 assert secret not in text, (path, secret)
+
+
+async def test_whatever_a_script_names_as_its_target_is_answered() -> None:
+    running = system()
+    targets = [name.replace("_", "-") for name in {*all_blocks(), "no_such"}]
+    async with browser(running) as client:
+        await sign_in(client, "secret")
+        for path in dashboard_paths(running, "GET"):
+            for target in () if path == "/live" else targets:
+                headers = {"hx-request": "true", "hx-target": target}
+                answer = await client.get(path, headers=headers)
+                assert answer.status_code < 500, (path, target)
