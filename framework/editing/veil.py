@@ -17,10 +17,10 @@ from framework.manifest.key_paths import KeyPath
 from framework.values.plan import REDACTED
 
 NOT_SHOWN = "# This file is no TOML at the moment. Who may not change it sees it again once it is.\n"
-# A line that was commented out. Bounded: it is gone through once.
-COMMENTED = re.compile(
-    r"(?mi)^([ \t]*#)[^\n]*(?:" + "|".join(SECRET_WORDS) + r")\w{0,64}[\"']?[ \t]*[=:][^\n]*$"
-)
+# In a line that was commented out: a name that sounds like a secret, with a value.
+NAMED_SECRET = re.compile(r"(?i)(?:" + "|".join(SECRET_WORDS) + r")\w{0,64}[\"']?[ \t]*[=:]")
+# Nobody writes longer ones; to look for a name in them takes time, during which nothing else goes on.
+LONGEST_COMMENT = 1000
 REFERENCES = ("env:", "file:")
 
 
@@ -34,7 +34,16 @@ def veiled(file: ManifestFile) -> str:
     spans = {document.positions.values[path] for path in _secrets(document)}
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + hidden + text[end:]
-    return COMMENTED.sub(rf"\1 {REDACTED}", text)
+    return "\n".join(map(_without_secret, text.split("\n")))
+
+
+def _without_secret(line: str) -> str:
+    mark, is_comment, rest = line.partition("#")
+    if not is_comment or mark.strip(" \t"):
+        return line
+    if len(rest) <= LONGEST_COMMENT and NAMED_SECRET.search(rest) is None:
+        return line
+    return f"{mark}# {REDACTED}"
 
 
 def _secrets(document: Document) -> Iterator[KeyPath]:

@@ -66,11 +66,16 @@ def _add(details: ErrorDetails, table: type[Table], place: Place, findings: Find
         node = node_at(table.__name__, location)
         code, must_be = CODES[details["type"]], allowed_text(node)
         suggestion = _suggestion(details["input"], node)
-    is_secret = bool(SECRET_KEYS.intersection(map(str, location)))
+    is_secret = bool(SECRET_KEYS.intersection(map(str, location))) or _is_command_line(location, details)
     found = NOT_SHOWN if is_secret else facts.get("found") or shown(details["input"])
     repeated = f", but is {found}" if facts.get("repeat", True) and not is_secret else ""
     message = f"{spot.name} must be {must_be}{repeated}"
     findings.add(code, spot, message, found=found, allowed=must_be, suggestion=suggestion)
+
+
+def _is_command_line(location: KeyPath, details: ErrorDetails) -> bool:
+    """Whether a whole command line stands where a list should: there may be a key in it."""
+    return location[-1:] == ("engine_args",) and isinstance(details["input"], str)
 
 
 def _add_unknown(location: KeyPath, table: type[Table], place: Place, findings: Findings) -> None:

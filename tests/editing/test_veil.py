@@ -45,3 +45,8 @@ def test_no_secret_is_shown(text: str) -> None:
 )
 def test_everything_else_is(text: str) -> None:
     assert seen(text) == text
+
+
+def test_a_comment_that_is_too_long_to_be_looked_through_is_hidden() -> None:
+    # In one expression over the text this took most of a second, in which no other request was answered.
+    assert seen("#" + "key" * 2**17 + "\n# mine\n") == "# <redacted>\n# mine\n"

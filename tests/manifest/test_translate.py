@@ -163,3 +163,9 @@ def test_warnings_do_not_crowd_out_errors() -> None:
     reading = read(f"{models}slots = 0\n")
     assert reading.only.path == "models.m499.slots"
     assert reading.loaded.problems[-1].message == "and 300 more warnings; mend these first"
+
+
+def test_a_command_line_where_a_list_should_be_is_not_repeated() -> None:
+    problem = read_model('engine_args = "--api-key S3CR3T"').only
+    assert problem.code == "wrong_type"
+    assert "S3CR3T" not in repr(problem)
