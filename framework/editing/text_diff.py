@@ -25,7 +25,7 @@ class DiffLine:
 
 def diff_lines(old: str, new: str) -> tuple[DiffLine, ...]:
     """The changes that lead from one text to the other; nothing where both are the same."""
-    before, after = old.splitlines(), new.splitlines()
+    before, after = _lines(old), _lines(new)
     if before == after:
         return ()
     head = _common(before, after)
@@ -42,6 +42,12 @@ def as_text(lines: Sequence[DiffLine]) -> str:
     """The lines as people know them from other tools."""
     marks: dict[LineKind, str] = {"same": " ", "removed": "-", "added": "+", "skipped": "@"}
     return "".join(f"{marks[line.kind]} {line.text}\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as TOML has them: what other alphabets end lines with is part of one."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> int:

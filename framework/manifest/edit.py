@@ -31,10 +31,16 @@ class Change:
     value: Any
 
 
+# tomlkit takes quadratic time over dotted keys: seconds for so many characters, a minute for a million.
+MOST_CHARACTERS = 2**18
+
+
 def edited(text: str, changes: Sequence[Change]) -> str:
     """The text with these values. Raises EditImpossible."""
     names = ", ".join(dotted(change.path) for change in changes)
     by_hand = f"{names} cannot be changed by itself here; change it by hand."
+    if len(text) > MOST_CHARACTERS:
+        raise EditImpossible(f"The file has more than {MOST_CHARACTERS:,} characters. {by_hand}")
     try:
         wanted = copy.deepcopy(tomli.loads(text))
         document = tomlkit.parse(text)

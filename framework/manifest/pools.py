@@ -20,6 +20,9 @@ from framework.values.units_text import counted, size
 
 DEFAULT_POOL = "default"
 LOCALHOST, LOOPBACK = "rpc://localhost:", "rpc://127.0.0.1:"
+# Stands for every GPU of this machine; no device is called so.
+ANY_GPU = "*"
+NOBODY: tuple[int, Place | None] = (0, None)
 
 
 def check_pools(tables: Tables, models: Mapping[str, ModelTable], files: Files, findings: Findings) -> None:
@@ -47,11 +50,11 @@ def _pool(model: ModelTable, tables: Tables) -> Entry[PoolTable] | None:
 
 def _check_overlaps(tables: Tables, findings: Findings) -> None:
     """A device of two pools counts for both, yet only models of the same pool make room for each other."""
-    owners: dict[str, Place] = {}
+    owners: dict[str, tuple[int, Place]] = {}
     for entry in tables.pools.values():
         for device in _devices(entry):
             place = _place(entry, device)
-            first = next((owners[one] for one in owners if _may_be_same(one, device)), None)
+            _, first = min((owners[one] for one in _meets(device) if one in owners), default=NOBODY)
             if first is not None and first.path[1] != entry.name:
                 message = f'{place.name}: "{device}" is in pool {quoted_key(str(first.path[1]))} too'
                 message += f" ({first.location}): models of different pools never make room for each other"
@@ -62,7 +65,8 @@ def _check_overlaps(tables: Tables, findings: Findings) -> None:
                     found=f'"{device}"',
                     severity="warning",
                 )
-            owners.setdefault(device, place)
+            for one in _means(device):
+                owners.setdefault(one, (len(owners), place))
 
 
 def _devices(entry: Entry[PoolTable]) -> tuple[str, ...]:
@@ -75,11 +79,18 @@ def _place(entry: Entry[PoolTable], device: str) -> Place:
     return entry.place.child("devices", entry.table.devices.index(device)) if written else entry.place.key
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    """Whether two entries can mean one device. `auto` has every GPU of this machine."""
-    if AUTO in (one, other):
-        return CPU not in (one, other) and not is_remote(one) and not is_remote(other)
-    return one.replace(LOCALHOST, LOOPBACK) == other.replace(LOCALHOST, LOOPBACK)
+def _means(device: str) -> tuple[str, ...]:
+    """An entry as others may have it too; `auto` has every GPU of this machine, and each is one of them."""
+    if device == CPU or is_remote(device):
+        return (device.replace(LOCALHOST, LOOPBACK),)
+    return (device, ANY_GPU)
+
+
+def _meets(device: str) -> tuple[str, ...]:
+    """What must have an owner for an entry to be shared."""
+    if device == AUTO:
+        return (ANY_GPU,)
+    return (_means(device)[0], *((AUTO,) if ANY_GPU in _means(device) else ()))
 
 
 def _check_room(entry: Entry[PoolTable], findings: Findings) -> None:

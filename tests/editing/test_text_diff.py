@@ -49,3 +49,8 @@ def test_texts_that_differ_all_over_are_shown_as_wholes() -> None:
     size = MOST_COMPARED_LINES + 1
     lines = diff_lines("a\n" * size, "b\n" * size)
     assert [line.kind for line in lines] == ["removed"] * size + ["added"] * size
+
+
+def test_a_sign_that_ends_lines_elsewhere_hides_no_change() -> None:
+    lines = diff_lines("# mine\u2028slots = 2\n", "# mine\nslots = 2\n")
+    assert [line.text for line in lines] == ["# mine\u2028slots = 2", "# mine", "slots = 2"]

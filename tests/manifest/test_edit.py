@@ -94,3 +94,9 @@ def test_what_cannot_be_changed_is_said(text: str, path: str) -> None:
 def test_a_value_that_no_toml_holds_is_said() -> None:
     with pytest.raises(EditImpossible):
         edited(TEXT, [change("models.a.slots", object())])
+
+
+def test_a_text_that_would_take_minutes_is_left_to_people() -> None:
+    lines = "".join(f"a.b.c.d.e.f.g{n} = 1\n" for n in range(20_000))
+    with pytest.raises(EditImpossible, match="more than 262,144 characters"):
+        edited(TEXT + lines, [change("models.a.slots", 1)])

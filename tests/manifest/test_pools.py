@@ -225,3 +225,9 @@ def test_what_may_work_is_left_to_the_plan(load: Load, more: str, keys: str) -> 
 def test_pinned_files_that_are_not_there_are_not_counted() -> None:
     text = pool("p", "cpu", more='budget = "1KiB"') + model("a", "pin = true")
     assert read(text, path=Path("/nowhere/serve.toml")).errors == []
+
+
+def test_ten_thousand_pools_are_compared_at_once() -> None:
+    # Each with each took half a minute of a processor.
+    shared = read("".join(pool(f"p{n}", f"GPU-{n % 5000:08x}") for n in range(10_000)))
+    assert {problem.code for problem in shared.loaded.problems} == {"device_shared", "more_problems"}
