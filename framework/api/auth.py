@@ -73,14 +73,14 @@ def authorise(
     require_host(request, services)
     credential = _credential(request)
     if credential is not None:
-        return _require_role(_caller_of(credential, services), need)
+        return require_role(_caller_of(credential, services), need)
     session = services.sessions.find(request.cookies.get(cookie_name(services)))
     caller = _caller_of_session(session, services) if session is not None else None
     if session is None or caller is None:
         raise ApiError(401, "key_missing", _missing_text(services))
     if request.scope.get("method", "GET") not in SAFE_METHODS:
         _require_own_page(request, session, csrf_token)
-    return _require_role(caller, need)
+    return require_role(caller, need)
 
 
 def visit(request: HTTPConnection, services: Services) -> Visit:
@@ -224,7 +224,8 @@ def _foreign_page() -> ApiError:
     return ApiError(403, "origin_not_allowed", "Actions are taken from pages of this server only.")
 
 
-def _require_role(caller: Caller, need: Role) -> Caller:
+def require_role(caller: Caller, need: Role) -> Caller:
+    """The caller, who may do `need`. Raises ApiError 403."""
     if need == "operate" and caller.role != "operate":
         message = f"{caller.name!r} may look but not act; its `dashboard` must be `operate` for that."
         raise ApiError(403, "role_not_allowed", message)

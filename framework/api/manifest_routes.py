@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from framework.api.lookup import find_model
 from framework.api.services import Services
 from framework.api.shapes import check_json, diff_json, problem_json
 from framework.api.shapes.manifest import manifest_json, version_json, way_json, written_json
+from framework.api.turns import Turns
 from framework.editing.documents import files_of
 from framework.editing.editor import Edit
 from framework.editing.placing import with_changes
@@ -72,12 +74,13 @@ def no_version(number: object) -> ApiError:
 
 
 @describes("ManifestText")
-async def _manifest(_request: Request, services: Services, caller: Caller) -> Response:
+async def _manifest(request: Request, services: Services, caller: Caller) -> Response:
     """The files as they are now, with what is wrong with them."""
-    loaded = await services.editor.check()
-    files = files_of(loaded)
-    show = (lambda file: file.text) if caller.role == "operate" else veiled
-    texts = await asyncio.to_thread(lambda: [(file, show(file)) for file in files])
+    async with services.turns.alone(request):
+        loaded = await services.editor.check()
+        files = files_of(loaded)
+        show = (lambda file: file.text) if caller.role == "operate" else veiled
+        texts = await asyncio.to_thread(lambda: [(file, show(file)) for file in files])
     path = services.current.manifest.path
     return Json(manifest_json(path, loaded.sha256, loaded.problems, texts))
 
@@ -85,61 +88,64 @@ async def _manifest(_request: Request, services: Services, caller: Caller) -> Re
 @describes("Check", body="Text")
 async def _check(request: Request, services: Services, _caller: Caller) -> Response:
     """What is wrong with a manifest."""
-    text, file = await _text_of(request, services)
-    loaded = await services.check(text, file)
+    async with _body(request, services.turns) as body:
+        text, file = await _text_of(body, services)
+        loaded = await services.check(text, file)
     return Json(check_json(services.current.manifest.path, loaded.sha256, loaded.problems))
 
 
 @describes("Diff", body="Text")
 async def _diff(request: Request, services: Services, _caller: Caller) -> Response:
     """What applying a manifest would do, with memory before and after."""
-    text, file = await _text_of(request, services)
-    return Json(diff_json(await services.diff(text, file)))
+    async with _body(request, services.turns) as body:
+        text, file = await _text_of(body, services)
+        answer = await services.diff(text, file)
+    return Json(diff_json(answer))
 
 
 @describes("Edited", body="Edits")
 async def _edit(request: Request, services: Services, _caller: Caller) -> Response:
     """The text of a file with single values changed, comments kept; nothing is written."""
-    body = await json_object(request)
-    only_fields(body, ("file", "edits"))
-    changes = _changes(body.get("edits"))
-    file = await _file(services, _optional_text(body, "file"))
-    try:
-        edited = await asyncio.to_thread(with_changes, file, changes)
-    except EditImpossible as error:
-        raise ApiError(400, "edit_impossible", str(error), param="edits") from error
+    async with _body(request, services.turns) as body:
+        only_fields(body, ("file", "edits"))
+        changes = _changes(body.get("edits"))
+        file = await _file(services, _optional_text(body, "file"))
+        try:
+            edited = await asyncio.to_thread(with_changes, file, changes)
+        except EditImpossible as error:
+            raise ApiError(400, "edit_impossible", str(error), param="edits") from error
     return Json({"file": file.name, "base_sha256": file.sha256, "text": edited.text})
 
 
 @describes("Applied", status=202, body="Apply")
 async def _apply(request: Request, services: Services, caller: Caller) -> Response:
     """Write a new text of a file of the manifest; it is then applied as any change of the file."""
-    body = await json_object(request)
-    only_fields(body, ("text", "base_sha256", "file"))
-    text, base = _needed_text(body, "text"), _needed_text(body, "base_sha256")
-    edit = Edit(text, base, _optional_text(body, "file"))
-    try:
-        written = await services.editor.apply(edit, by=caller.name)
-    except EditRefused as error:
-        raise refused(error) from error
+    async with _body(request, services.applies) as body:
+        only_fields(body, ("text", "base_sha256", "file"))
+        text, base = _needed_text(body, "text"), _needed_text(body, "base_sha256")
+        edit = Edit(text, base, _optional_text(body, "file"))
+        try:
+            written = await services.editor.apply(edit, by=caller.name)
+        except EditRefused as error:
+            raise refused(error) from error
     return Json(written_json(written), 202)
 
 
 @describes("Applied", status=202, body="Revert")
 async def _revert(request: Request, services: Services, caller: Caller) -> Response:
     """Put back what a file held before an apply, the last one unless a version is named."""
-    body = await json_object(request)
-    only_fields(body, ("version", "base_sha256"))
-    number = body.get("version")
-    if number is not None and (type(number) is not int or not 0 < number <= LARGEST_VERSION):
-        raise bad_value("version", str(number), whole_number_text(1, LARGEST_VERSION))
-    base = _optional_text(body, "base_sha256")
-    try:
-        written = await services.editor.revert(number, base, by=caller.name)
-    except EditRefused as error:
-        raise refused(error) from error
-    except KeyError as error:
-        raise no_version("" if number is None else number) from error
+    async with _body(request, services.applies) as body:
+        only_fields(body, ("version", "base_sha256"))
+        number = body.get("version")
+        if number is not None and (type(number) is not int or not 0 < number <= LARGEST_VERSION):
+            raise bad_value("version", str(number), whole_number_text(1, LARGEST_VERSION))
+        base = _optional_text(body, "base_sha256")
+        try:
+            written = await services.editor.revert(number, base, by=caller.name)
+        except EditRefused as error:
+            raise refused(error) from error
+        except KeyError as error:
+            raise no_version("" if number is None else number) from error
     return Json(written_json(written), 202)
 
 
@@ -158,13 +164,14 @@ async def _version(request: Request, services: Services, _caller: Caller) -> Res
     number = read_whole_number(given, 1, LARGEST_VERSION)
     if number is None:
         raise no_version(repr(given[:20]))
-    try:
-        version, text = await services.editor.version(number)
-    except KeyError as error:
-        raise no_version(number) from error
-    files = await services.editor.files()
-    now = next((file.text for file in files if file.name == version.file), "")
-    lines = await asyncio.to_thread(diff_lines, now, text)
+    async with services.turns.alone(request):
+        try:
+            version, text = await services.editor.version(number)
+        except KeyError as error:
+            raise no_version(number) from error
+        files = await services.editor.files()
+        now = next((file.text for file in files if file.name == version.file), "")
+        lines = await asyncio.to_thread(diff_lines, now, text)
     return Json({**version_json(version), "text": text, "diff": as_text(lines)})
 
 
@@ -175,12 +182,22 @@ async def _remedies(request: Request, services: Services, _caller: Caller) -> Re
     if not name:
         raise bad_value("model", "nothing", "the name or alias of a model")
     model = find_model(name, services).request.id
-    return Json({"model": model, "remedies": [way_json(way) for way in await services.ways(model)]})
+    async with services.turns.alone(request):
+        ways = await services.ways(model)
+    return Json({"model": model, "remedies": [way_json(way) for way in ways]})
 
 
-async def _text_of(request: Request, services: Services) -> tuple[str | None, str | None]:
+@asynccontextmanager
+async def _body(request: Request, turns: Turns) -> AsyncIterator[dict[str, Any]]:
+    """The body of a request, in its turn."""
+    with turns.place():
+        body = await json_object(request)
+        async with turns.turn(request):
+            yield body
+
+
+async def _text_of(body: dict[str, Any], services: Services) -> tuple[str | None, str | None]:
     """The text to look at and the file it is of; no text is the files as they are on disk."""
-    body = await json_object(request)
     only_fields(body, ("text", "file"))
     text, name = body.get("text"), _optional_text(body, "file")
     if text is not None and not isinstance(text, str):

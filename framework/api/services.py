@@ -17,6 +17,7 @@ from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import ReasonGuide, installed_guide
 from framework.api.sessions import Sessions
 from framework.api.sign_in_tries import SignInTries
+from framework.api.turns import Turns
 from framework.editing.editor import Editor
 from framework.manifest.load import Loaded
 from framework.proxy.allowances import Allowances
@@ -150,6 +151,10 @@ class Services:
     reasons: ReasonGuide = field(default_factory=installed_guide)
     """What every code of a reason means."""
     tries: SignInTries = field(default_factory=SignInTries)
+    turns: Turns = field(default_factory=Turns)
+    """At looking at texts of the manifest, on disk or typed."""
+    applies: Turns = field(default_factory=Turns)
+    """At writing one: nobody who only looks is in the way."""
     certificate_ends_at: Callable[[], datetime | None] = lambda: None
     """When the certificate of the listener ends; None without one."""
     history: History = field(default_factory=History)

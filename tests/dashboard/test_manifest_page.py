@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
 import pytest
 
+from framework.api.turns import MOST
 from framework.dashboard.pages.manifest import read_way, way_form
 from framework.values.manifest import AccessKey
 from framework.values.manifest_edit import FieldEdit, Way
 from tests.dashboard import samples
-from tests.dashboard.client import SAME_ORIGIN, browser, page, submit
+from tests.dashboard.client import SAME_ORIGIN, browser, csrf_of, page, submit
 from tests.dashboard.fake_system import FakeSystem, make_system
 from tests.dashboard.html import parse
 
@@ -188,3 +191,35 @@ async def test_a_remedy_with_half_a_character_is_none_of_ours(tmp_path: Path, wa
     async with browser(system(tmp_path)) as client:
         answer = await submit(client, "/manifest/remedy", model="smollm2", way=way)
         assert answer.status_code == 400
+
+
+async def test_nobody_makes_us_read_a_text_without_the_right_to_change_it(tmp_path: Path) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1
+            yield b"text=" + b"a" * 1000
+
+    headers = {**SAME_ORIGIN, "content-type": "application/x-www-form-urlencoded"}
+    async with browser(system(tmp_path, VIEWER)) as client:
+        answer = await client.post("/manifest/check", content=endless(), headers=headers)
+        assert (answer.status_code, sent) == (303, 0)
+        await client.post("/sign-in", data={"key": "look"}, headers=SAME_ORIGIN)
+        answer = await client.post("/manifest/check", content=endless(), headers=headers)
+        assert (answer.status_code, sent) == (403, 0)
+
+
+async def test_while_everything_is_busy_a_check_is_told_so_and_an_apply_is_not(tmp_path: Path) -> None:
+    running = system(tmp_path)
+    async with browser(running) as client:
+        form = {"csrf_token": await csrf_of(client), "text": TEXT + "# more\n", "base_sha256": base(tmp_path)}
+        with ExitStack() as places:
+            for _ in range(MOST):
+                places.enter_context(running.services.turns.place())
+            answer = await submit(client, "/manifest/check", **form)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+            assert (await client.get("/manifest/remedies?model=smollm2")).status_code == 503
+            assert (await submit(client, "/manifest/apply", **form)).status_code == 303
+        assert (await submit(client, "/manifest/check", **form)).status_code == 200
