@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from framework.api.services import Services
+from framework.api.sessions import Session
 from framework.dashboard.assets import Assets
 from framework.dashboard.device_watch import DeviceWatch
 from framework.dashboard.shared_pages import SharedPages
@@ -13,18 +15,34 @@ from framework.dashboard.templating import Templates
 
 
 class OpenStreams:
-    """How many live streams are open; a bound keeps a forgotten script from eating the server."""
+    """How many live streams are open, of all and of each session; the bounds keep a forgotten script from
+    eating the server, or keeping everybody else from it."""
 
     # Fifty open pages are a busy team; each stream costs a task and what its page shows.
     LIMIT = 128
+    # Hidden tabs give theirs back, so that nobody has so many in sight.
+    LIMIT_OF_ONE = 64
 
     def __init__(self) -> None:
-        self.count = 0
+        self._open: Counter[Session] = Counter()
 
     @property
-    def full(self) -> bool:
-        """Whether another stream must be refused."""
-        return self.count >= self.LIMIT
+    def count(self) -> int:
+        """How many are open."""
+        return self._open.total()
+
+    def is_full(self, session: Session) -> bool:
+        """Whether another stream of this session must be refused."""
+        return self.count >= self.LIMIT or self._open[session] >= self.LIMIT_OF_ONE
+
+    def opened(self, session: Session) -> None:
+        """One more."""
+        self._open[session] += 1
+
+    def closed(self, session: Session) -> None:
+        """One less."""
+        self._open[session] -= 1
+        self._open += Counter()
 
 
 @dataclass(frozen=True)

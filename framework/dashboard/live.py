@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from framework.api.auth import set_session_cookie, visit
 from framework.api.errors import ApiError
+from framework.api.sessions import Session
 from framework.api.streams import frame
 from framework.dashboard.answers import EVENT_STREAM, viewer_of
 from framework.dashboard.desk import Desk
@@ -57,18 +59,36 @@ async def live(desk: Desk, request: Request) -> Response:
         response = Response(f"retry: {RETRY_MS}\n\n", media_type=EVENT_STREAM)
         set_session_cookie(response, request, desk.services, seen.new_cookie)
         return response
-    if desk.streams.full:
-        raise ApiError(503, "too_many_pages", "Too many pages are open; close some.", headers=COME_BACK)
+    _require_room(desk, seen.session)
     source = await source_of(desk, request)
     if source.for_operators and seen.caller.role != "operate":
         raise ApiError(403, "role_not_allowed", "Only operators see requests.")
     if request.method == "HEAD":
         return Response(media_type=EVENT_STREAM)
-    return StreamingResponse(
-        _counted(desk, updates(desk, request, source)),
-        media_type=EVENT_STREAM,
-        headers={"x-accel-buffering": "no"},
-    )
+    # Again: others may have come while the page was looked up.
+    _require_room(desk, seen.session)
+    return Counted(desk, seen.session, updates(desk, request, source))
+
+
+def _require_room(desk: Desk, session: Session) -> None:
+    if desk.streams.is_full(session):
+        raise ApiError(503, "too_many_pages", "Too many pages are open; close some.", headers=COME_BACK)
+
+
+class Counted(StreamingResponse):
+    """A stream that counts as open from the moment at which there was room for it."""
+
+    def __init__(self, desk: Desk, session: Session, text: AsyncIterator[str]) -> None:
+        super().__init__(text, media_type=EVENT_STREAM, headers={"x-accel-buffering": "no"})
+        self._streams, self._session = desk.streams, session
+        self._streams.opened(session)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it to its end."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.closed(self._session)
 
 
 async def updates(
@@ -137,15 +157,6 @@ class _Wake:
         """The next line, None when the manager ends."""
         async with aclosing(log.follow(self._newest)) as lines:
             return await anext(lines, None)
-
-
-async def _counted(desk: Desk, stream: AsyncIterator[str]) -> AsyncIterator[str]:
-    desk.streams.count += 1
-    try:
-        async for text in stream:
-            yield text
-    finally:
-        desk.streams.count -= 1
 
 
 def _viewer(desk: Desk, request: Request) -> Viewer | None:

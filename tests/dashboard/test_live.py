@@ -11,9 +11,11 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from starlette.requests import Request
+from starlette.types import Message
 
 from framework.api.auth import cookie_name
 from framework.api.errors import ApiError
+from framework.api.sessions import Session
 from framework.dashboard.desk import Desk, make_desk
 from framework.dashboard.live import Pace, live, updates
 from framework.dashboard.live_address import tag_now
@@ -297,7 +299,8 @@ async def test_where_a_key_is_needed_there_is_no_stream_without_session() -> Non
 async def test_too_many_open_pages_are_refused() -> None:
     system = make_system(samples.model())
     desk = make_desk(system.services, TEMPLATES, STATIC)
-    desk.streams.count = desk.streams.LIMIT
+    for number in range(desk.streams.LIMIT):
+        desk.streams.opened(Session("open", "dashboard", str(number)))
     with pytest.raises(ApiError, match="Too many pages"):
         await live(desk, request_of(system, desk, OVERVIEW, None))
 
@@ -313,3 +316,25 @@ async def test_a_page_that_has_no_stream_is_not_found() -> None:
     async with browser(make_system(samples.model())) as client:
         await client.get("/")
         assert (await client.get("/live?page=nothing")).status_code == 404
+
+
+async def test_one_session_leaves_room_for_the_others_and_what_ends_is_room_again() -> None:
+    system = make_system(samples.model())
+    desk = make_desk(system.services, TEMPLATES, STATIC)
+    one, other = (request_of(system, desk, {"page": "overview"}, None) for _ in range(2))
+    open_streams = [await live(desk, one) for _ in range(desk.streams.LIMIT_OF_ONE)]
+    with pytest.raises(ApiError) as refused:
+        await live(desk, one)
+    assert (refused.value.status, refused.value.code) == (503, "too_many_pages")
+    open_streams.append(await live(desk, other))
+    system.services.changes.close()
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_message: Message) -> None:
+        return
+
+    for stream in open_streams:
+        await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+    assert desk.streams.count == 0
