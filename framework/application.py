@@ -11,14 +11,17 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Match
 
 from framework.api.routes import api_routes
 from framework.api.services import Services
+from framework.dashboard.answers import own_path, page_address
 from framework.dashboard.headers import DEFAULT_HEADERS, SECURITY_HEADERS
 from framework.dashboard.routes import dashboard_routes
 from framework.proxy.routes import public_routes
 from framework.proxy.services import ProxyServices
 
+TEMPORARY_REDIRECT = 307
 SENTENCES = {
     404: "There is nothing at this address. The dashboard is at /, the routes are in /openapi.json.",
     405: "This address takes another method; Allow says which.",
@@ -34,14 +37,32 @@ def make_application(
         *api_routes(services),
         *dashboard_routes(services, templates_dir, static_dir),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _stray, Exception: _fault})
+    application = Starlette(routes=routes, exception_handlers={HTTPException: _stray, Exception: _fault})
+    # Its answer would name the `Host` of the request, and none of our headers.
+    application.router.redirect_slashes = False
+    return application
 
 
-async def _stray(_request: Request, error: Exception) -> Response:
-    """A path or method that no route has."""
+async def _stray(request: Request, error: Exception) -> Response:
+    """A path or method that no route has; one with a slash too many leads to the page that was meant."""
+    if (meant := _without_slash(request)) is not None:
+        return _plain(f"This page is at {meant}.", TEMPORARY_REDIRECT, {"location": meant})
     status = error.status_code if isinstance(error, HTTPException) else 500
     given = (error.headers if isinstance(error, HTTPException) else None) or {}
     return _plain(SENTENCES.get(status, "This cannot be answered."), status, dict(given))
+
+
+def _without_slash(request: Request) -> str | None:
+    """The address of a page for one that ends with a slash too many; None where there is no such page."""
+    path = request.scope["path"]
+    if request.method not in ("GET", "HEAD") or not path.endswith("/"):
+        return None
+    scope = {**request.scope, "path": path.rstrip("/")}
+    if not any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+        return None
+    raw, _, query = page_address(request).partition("?")
+    meant = f"{raw.rstrip('/')}?{query}" if query else raw.rstrip("/")
+    return own_path(meant, "") or None
 
 
 async def _fault(_request: Request, _error: Exception) -> Response:

@@ -110,6 +110,17 @@ def page_address(request: Request) -> str:
     return own_path(f"{path}?{query}" if query else path)
 
 
+def page_before(request: Request) -> str:
+    """The page of ours that a form was sent from, as the browser says; else the first one."""
+    try:
+        parts = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return "/"
+    if not parts.netloc or parts.netloc != request.headers.get("host"):
+        return "/"
+    return own_path(f"{parts.path}?{parts.query}" if parts.query else parts.path)
+
+
 def see_other(path: str) -> Response:
     """Lead the browser to a page of ours after an action."""
     return RedirectResponse(path, SEE_OTHER)
@@ -171,7 +182,8 @@ async def _run(handler: Handler, desk: Desk, request: Request) -> Response:
             return error_answer(desk, request, error)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return PlainTextResponse("Sign in again.\n", 401)
-        back = page_address(request) if request.method == "GET" else "/"
+        # What a form would have done is not done after signing in; its page is shown again.
+        back = page_address(request) if request.method in ("GET", "HEAD") else page_before(request)
         sign_in = f"{SIGN_IN}?{urlencode({'next': back})}"
         if is_htmx(request.headers):
             return Response(status_code=401, headers={"hx-redirect": sign_in, "vary": VARY})

@@ -17,7 +17,7 @@ from framework.dashboard.headers import CONTENT_SECURITY_POLICY
 from framework.proxy.endpoints import NAMED_ENDPOINTS, PATHS, SUFFIXES
 from framework.values.manifest import AccessKey
 from tests.dashboard import samples
-from tests.dashboard.client import SAME_ORIGIN, browser, csrf_of
+from tests.dashboard.client import BASE_URL, SAME_ORIGIN, browser, csrf_of
 from tests.dashboard.fake_system import TEMPLATES, TOKEN, FakeSystem, make_system
 from tests.dashboard.html import parse
 
@@ -210,3 +210,22 @@ async def test_whatever_a_script_names_as_its_target_is_answered() -> None:
                 headers = {"hx-request": "true", "hx-target": target}
                 answer = await client.get(path, headers=headers)
                 assert answer.status_code < 500, (path, target)
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        pytest.param("/pools/", "/pools", id="a-page"),
+        pytest.param("/events///?kind=applied", "/events?kind=applied", id="with-its-query"),
+        pytest.param("/requests/", "/requests", id="a-list"),
+        pytest.param("//evil.example/", None, id="another-server"),
+        pytest.param("//pools/", None, id="another-server-by-the-name-of-a-page"),
+        pytest.param("/nowhere/", None, id="nothing"),
+    ],
+)
+async def test_a_slash_too_many_leads_to_the_page_on_this_server(path: str, meant: str | None) -> None:
+    async with browser(system()) as client:
+        answer = await client.get(f"{BASE_URL}{path}", headers={"host": "evil.example"})
+    assert answer.headers.get("location") == meant
+    assert answer.status_code == (404 if meant is None else 307)
+    assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY

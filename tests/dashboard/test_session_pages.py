@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from framework.api.sign_in_tries import TRIES
 from framework.values.manifest import AccessKey, DashboardRole
 from tests.dashboard import samples
-from tests.dashboard.client import SAME_ORIGIN, browser, page, submit
+from tests.dashboard.client import BASE_URL, SAME_ORIGIN, browser, page, submit
 from tests.dashboard.fake_system import TOKEN, FakeSystem, make_system, set_access
 from tests.dashboard.html import parse
 
@@ -151,3 +152,22 @@ async def test_who_guesses_is_told_to_wait_on_the_same_form() -> None:
     assert int(answer.headers["retry-after"]) >= 1
     assert "Too many wrong keys" in tree.one(id="notice").text
     assert tree.one("input", name="next").attributes["value"] == "/events"
+
+
+@pytest.mark.parametrize(
+    ("referer", "back"),
+    [
+        pytest.param(f"{BASE_URL}/manifest?file=a", "/manifest?file=a", id="a-page-of-ours"),
+        pytest.param("https://evil.example/manifest", "/", id="a-page-of-others"),
+        pytest.param(f"{BASE_URL}//evil.example/x", "/", id="an-address-that-leads-elsewhere"),
+        pytest.param("http://127.0.0.1:8080.evil.example/x", "/", id="a-name-like-ours"),
+        pytest.param("http://[", "/", id="no-address"),
+        pytest.param("", "/", id="nothing"),
+    ],
+)
+async def test_a_form_without_a_session_leads_back_to_its_page(referer: str, back: str) -> None:
+    async with browser(guarded_system()) as client:
+        headers = {**SAME_ORIGIN, "referer": referer}
+        answer = await client.post("/models/smollm2/load", data={"x": "y"}, headers=headers)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/sign-in?{urlencode({'next': back})}"
