@@ -234,6 +234,7 @@ class Manager:
             certificate_ends_at=lambda: self._certificate.ends_at,
             meters=self._meters,
             allowances=self._proxy.allowances,
+            guesses=self._proxy.guesses,
             engine_metrics=self._fleet.engine_metrics,
             serve=PublicEndpoint(self._proxy).serve_proven,
         )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,9 +27,9 @@ from framework.api.services import Services
 from framework.api.sessions import IDLE_LIMIT_S, Session
 from framework.manifest.addresses import is_loopback
 from framework.proxy.errors import ProxyError
+from framework.proxy.key_guesses import address_of
 from framework.proxy.origin import check_origin
 from framework.values.manifest import AccessKey
-from framework.values.units_text import counted
 
 Role = Literal["view", "operate"]
 Via = Literal["token", "key", "session"]
@@ -66,14 +65,14 @@ class Visit:
 def authorise(
     request: HTTPConnection, services: Services, need: Role, *, csrf_token: str | None = None
 ) -> Caller:
-    """The caller, who may do `need`. Raises ApiError 401 or 403.
+    """The caller, who may do `need`. Raises ApiError 401, 403 or 429.
 
     `csrf_token` is the field of a submitted form; without it the header `X-CSRF-Token` is read.
     """
     require_host(request, services)
     credential = _credential(request)
     if credential is not None:
-        return require_role(_caller_of(credential, services), need)
+        return require_role(_caller_of(credential, request, services), need)
     session = services.sessions.find(request.cookies.get(cookie_name(services)))
     caller = _caller_of_session(session, services) if session is not None else None
     if session is None or caller is None:
@@ -104,16 +103,8 @@ def sign_in(request: HTTPConnection, services: Services, key: str) -> Visit:
     require_host(request, services)
     if not is_same_origin(request.headers):
         raise _foreign_page()
-    address = request.client.host if request.client is not None else ""
-    if (wait_s := services.tries.wait_s(address)) > 0:
-        raise _too_many_tries(wait_s)
     credential = key.strip().encode("utf-8", "surrogateescape")
-    try:
-        caller = _caller_of(credential, services)
-    except ApiError as error:
-        if error.status == 401:
-            services.tries.note_wrong(address)
-        raise
+    caller = _caller_of(credential, request, services)
     if caller.via == "token":
         cookie, session = services.sessions.create("token", caller.name)
     else:
@@ -180,12 +171,17 @@ def _credential(request: HTTPConnection) -> bytes | None:
     return value.strip().encode("latin-1")
 
 
-def _caller_of(credential: bytes, services: Services) -> Caller:
+def _caller_of(credential: bytes, request: HTTPConnection, services: Services) -> Caller:
     digest = hashlib.sha256(credential).hexdigest()
     token_digest = hashlib.sha256(services.token.encode("utf-8")).hexdigest()
-    if hmac.compare_digest(digest, token_digest):
-        return Caller(TOKEN_NAME, "operate", "token")
+    is_token = hmac.compare_digest(digest, token_digest)
     key = services.current.manifest.key_of(digest)
+    try:
+        services.guesses.judge(address_of(request.scope), digest, is_right=is_token or key is not None)
+    except ProxyError as error:
+        raise ApiError(error.status, error.code, error.message, headers=error.headers) from error
+    if is_token:
+        return Caller(TOKEN_NAME, "operate", "token")
     if key is None:
         raise ApiError(401, "key_invalid", "This key is not known.", headers=CHALLENGE)
     if key.dashboard == "none":
@@ -212,12 +208,6 @@ def _require_own_page(request: HTTPConnection, session: Session, csrf_token: str
     sent = csrf_token if csrf_token is not None else request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), session.csrf_token.encode()):
         raise ApiError(403, "csrf_token_invalid", "The page is out of date; reload it and try again.")
-
-
-def _too_many_tries(wait_s: float) -> ApiError:
-    wait = math.ceil(wait_s)
-    message = f"Too many wrong keys came from this address; try again in {counted(wait, 'second')}."
-    return ApiError(429, "rate_limited", message, headers={"Retry-After": str(wait)})
 
 
 def _foreign_page() -> ApiError:

@@ -16,11 +16,11 @@ from framework.api.answers import DevicesAnswer, DiffAnswer, DoctorCheck, Engine
 from framework.api.model_files import ModelFiles
 from framework.api.reason_guide import ReasonGuide, installed_guide
 from framework.api.sessions import Sessions
-from framework.api.sign_in_tries import SignInTries
 from framework.api.turns import Turns
 from framework.editing.editor import Editor
 from framework.manifest.load import Loaded
 from framework.proxy.allowances import Allowances
+from framework.proxy.key_guesses import KeyGuesses
 from framework.proxy.records import RequestView
 from framework.proxy.routes import Served
 from framework.reconcile.current import CurrentManifest
@@ -150,7 +150,8 @@ class Services:
     """The endpoint for requests of pages: the very one that other clients have."""
     reasons: ReasonGuide = field(default_factory=installed_guide)
     """What every code of a reason means."""
-    tries: SignInTries = field(default_factory=SignInTries)
+    guesses: KeyGuesses = field(default_factory=KeyGuesses)
+    """Keys that came, here or at the endpoint."""
     turns: Turns = field(default_factory=Turns)
     """At looking at texts of the manifest, on disk or typed."""
     applies: Turns = field(default_factory=Turns)

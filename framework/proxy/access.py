@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import Protocol
 
 from framework.proxy.errors import ProxyError
 from framework.proxy.origin import check_origin
@@ -18,10 +19,24 @@ BEARER = "bearer "
 EVERY_MODEL = "*"
 
 
-def authorise(headers: Mapping[str, str], manifest: Manifest) -> AccessKey | None:
+class Judge(Protocol):
+    """Told of every key that comes, by its digest."""
+
+    def __call__(self, digest: str, *, is_right: bool) -> None:
+        """Raises ProxyError 429 where it must wait."""
+        ...
+
+
+def nobody_guesses(digest: str, *, is_right: bool) -> None:
+    """Every key may be tried."""
+
+
+def authorise(
+    headers: Mapping[str, str], manifest: Manifest, judge: Judge = nobody_guesses
+) -> AccessKey | None:
     """The access key of a request, None where the endpoint is open.
 
-    `headers` have lower-case names and Latin-1 values, as they came. Raises ProxyError 401 or 403.
+    `headers` have lower-case names and Latin-1 values, as they came. Raises ProxyError 401, 403 or 429.
     """
     if not manifest.access:
         check_origin(headers.get("host"), headers.get("origin"), manifest.server.listen, manifest.server.cors)
@@ -35,6 +50,7 @@ def authorise(headers: Mapping[str, str], manifest: Manifest) -> AccessKey | Non
         )
     digest = sha256(given.encode("latin-1")).hexdigest()
     found = manifest.key_of(digest)
+    judge(digest, is_right=found is not None)
     if found is None:
         raise ProxyError(
             "key_invalid", "This access key is not known here.", headers={"www-authenticate": "Bearer"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.routing import BaseRoute, Route
@@ -20,6 +21,7 @@ from framework.proxy.cors import answer_headers, preflight_headers
 from framework.proxy.endpoints import CANCEL_REQUEST, OK, PATHS, error_form, find_endpoint
 from framework.proxy.errors import CLIENT_CLOSED, ClientGone, ProxyError, internal_error
 from framework.proxy.exchange import Exchange, header_values
+from framework.proxy.key_guesses import address_of
 from framework.proxy.model_choice import shown
 from framework.proxy.records import ActiveRequest
 from framework.proxy.services import ProxyServices
@@ -29,7 +31,7 @@ from framework.values.request_record import RequestRecord
 log = logging.getLogger(__name__)
 
 Identify = Callable[[Mapping[str, str], Manifest], AccessKey | None]
-"""Whose request it is, by its headers. Raises ProxyError 401 or 403."""
+"""Whose request it is, by its headers. Raises ProxyError 401, 403 or 429."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class PublicEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request to its end, whatever that is."""
-        await self._serve_as(authorise, scope, receive, send)
+        judge = partial(self._services.guesses.judge, address_of(scope))
+        await self._serve_as(partial(authorise, judge=judge), scope, receive, send)
 
     async def serve_proven(self, scope: Scope, receive: Receive, send: Send, key: AccessKey | None) -> Served:
         """Serve a request of somebody who is proven already, as the dashboard's sessions are. Everything else

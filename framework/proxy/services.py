@@ -12,6 +12,7 @@ from framework.proxy.allowances import Allowances
 from framework.proxy.body_budget import BodyBudget
 from framework.proxy.fleet import Fleet
 from framework.proxy.inflight import InFlight
+from framework.proxy.key_guesses import KeyGuesses
 from framework.proxy.limits import ProxyLimits
 from framework.proxy.records import OnFinished, log_record
 from framework.proxy.upstream import Upstream
@@ -41,6 +42,7 @@ class ProxyServices:
     requests: InFlight = field(default_factory=InFlight)
     bodies: BodyBudget = field(default_factory=BodyBudget)
     allowances: Allowances = field(default_factory=Allowances)
+    guesses: KeyGuesses = field(default_factory=KeyGuesses)
     upstream: Upstream = field(init=False)
 
     def __post_init__(self) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from framework.proxy.access import authorise, may_use
 from framework.proxy.errors import ProxyError
+from framework.proxy.key_guesses import TRIES
 from framework.values.manifest import AccessKey, Listener, Manifest, ServerSettings
-from tests.proxy.world import manifest_of, model
+from tests.proxy.world import World, manifest_of, model
 
 
 def key(name: str, secret: str, *models: str) -> AccessKey:
@@ -121,3 +122,16 @@ def test_our_own_pages_may_call() -> None:
 def test_a_key_is_enough_under_any_name_and_from_any_origin() -> None:
     headers = {"host": "gpu.lan", "origin": "https://chat.lan", "x-api-key": "s3cret"}
     assert authorise(headers, GUARDED) is not None
+
+
+async def test_keys_are_not_guessed_at_the_endpoint_and_who_was_right_goes_on(world: World) -> None:
+    world.declare(model("smol"), access=(key("laptop", "s3cret"), key("phone", "pa55")))
+
+    async def status(secret: str) -> int:
+        return (
+            await world.ask("/v1/models", method="GET", headers={"authorization": f"Bearer {secret}"})
+        ).status
+
+    assert await status("s3cret") == 200
+    assert [await status(f"guess {n}") for n in range(TRIES + 2)] == [401] * TRIES + [429] * 2
+    assert (await status("s3cret"), await status("pa55")) == (200, 429)
