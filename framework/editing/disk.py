@@ -24,10 +24,11 @@ ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 RIGHTS = 0o777
 
 
-def replace_content(path: Path, raw: bytes, base_sha256: str) -> None:
+def replace_content(path: Path, raw: bytes, base_sha256: str) -> int:
     """Write `raw` where `path` leads, if that still holds what `base_sha256` says. Blocking.
 
-    Raises EditRefused.
+    Returns how many other names the old file has: hard links, which keep the old text, as a copy of a backup
+    is meant to. Raises EditRefused.
     """
     try:
         real = path.resolve(strict=True)
@@ -41,6 +42,7 @@ def replace_content(path: Path, raw: bytes, base_sha256: str) -> None:
         _replace(real, raw, found, base_sha256)
     except OSError as error:
         raise EditRefused(why_not_written(real, error)) from error
+    return found.st_nlink - 1
 
 
 def read_only(real: Path) -> Reason:

@@ -27,6 +27,7 @@ from framework.values.event import Event
 from framework.values.instance import ModelView
 from framework.values.problem import Problem
 from framework.values.reason import Reason
+from framework.values.units_text import counted
 
 # An event is one line.
 NAMED_ACTIONS = 4
@@ -159,18 +160,18 @@ class Editor:
         actions = tuple(plan_actions(loaded.manifest.models, self._views()))
         summary, sha256 = summary_of(actions), digest_of(raw)
 
-        def keep_and_write() -> Version:
+        def keep_and_write() -> tuple[Version, int]:
             version = self._history.keep(file, sha256, at=self._now(), by=by, summary=summary)
             try:
-                replace_content(file.path, raw, file.sha256)
+                return version, replace_content(file.path, raw, file.sha256)
             except BaseException:
                 self._history.drop(version.id)
                 raise
-            return version
 
         # Shielded: a caller that leaves must not end an apply between its two halves.
-        version = await asyncio.shield(asyncio.to_thread(keep_and_write))
-        event = self._record(f"{file.path.name} {verb} by {by}: {summary}", by, file, version)
+        version, left = await asyncio.shield(asyncio.to_thread(keep_and_write))
+        told = f"{file.path.name} {verb} by {by}: {summary}{_other_names(left)}"
+        event = self._record(told, by, file, version)
         return Written(event, file.name, sha256, version, actions)
 
     def _record(self, message: str, by: str, file: ManifestFile, version: Version | None) -> Event:
@@ -178,6 +179,14 @@ class Editor:
         if version is not None:
             data |= {"version": version.id, "sha256": version.replaced_by_sha256}
         return self._events.record("command", message, data=data)
+
+
+def _other_names(number: int) -> str:
+    if not number:
+        return ""
+    return (
+        f"; {counted(number, 'other name')} of the file (hard links) keep{'s' * (number == 1)} the old text"
+    )
 
 
 def main_name(loaded: Loaded) -> str:

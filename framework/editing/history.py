@@ -29,7 +29,8 @@ MOST_BYTES = 20 * 2**20
 # Names, a summary: more than this is no file of ours.
 NOTE_BYTES = 2**16
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
-NUMBERED = re.compile(r"([1-9][0-9]{0,9})\.json")
+NOTE, TEXT = ".json", ".toml"
+NUMBERED = re.compile(r"([1-9][0-9]{0,8})(\.json|\.toml)")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class History:
 
     def versions(self) -> tuple[Version, ...]:
         """All that can be read, newest first."""
-        found = (self._version(number) for number in self._numbers())
+        found = (self._version(number) for number in self._numbers(NOTE))
         return tuple(version for version in found if version is not None)
 
     def text_of(self, version: Version) -> bytes:
@@ -70,7 +71,8 @@ class History:
         self, file: ManifestFile, replaced_by_sha256: str, *, at: datetime, by: str, summary: str
     ) -> Version:
         """Keep what a file holds before it is replaced, and drop the oldest. Raises EditRefused."""
-        number = max(self._numbers(), default=0) + 1
+        # A kill between the two files leaves a text alone: its number is taken, too.
+        number = max((*self._numbers(NOTE), *self._numbers(TEXT)), default=0) + 1
         version = Version(number, at, by, file.name, file.sha256, replaced_by_sha256, len(file.raw), summary)
         note = orjson.dumps({**version.__dict__, "at": at.isoformat()})
         try:
@@ -90,19 +92,21 @@ class History:
             with contextlib.suppress(OSError):
                 (self._folder / name).unlink()
 
-    def _numbers(self) -> list[int]:
-        """Newest first."""
+    def _numbers(self, ending: str) -> list[int]:
+        """Of the files that end so, newest first."""
         try:
             names = os.listdir(self._folder)  # noqa: PTH208
         except OSError:
             return []
-        return sorted((int(hit[1]) for name in names if (hit := NUMBERED.fullmatch(name))), reverse=True)
+        hits = (hit for name in names if (hit := NUMBERED.fullmatch(name)) and hit[2] == ending)
+        return sorted((int(hit[1]) for hit in hits), reverse=True)
 
     def _version(self, number: int) -> Version | None:
         """One note; None for what is not one of ours."""
         try:
             note = orjson.loads(read_bytes(self._folder / f"{number}.json", NOTE_BYTES))
-            return Version(**{**note, "id": number, "at": datetime.fromisoformat(note["at"])})
+            version = Version(**{**note, "id": number, "at": datetime.fromisoformat(note["at"])})
+            return version if _is_sound(version) else None
         except (Unreadable, ValueError, TypeError, KeyError):
             return None
 
@@ -115,8 +119,17 @@ class History:
             os.fsync(file.fileno())
 
     def _prune(self) -> None:
+        for number in set(self._numbers(TEXT)).difference(self._numbers(NOTE)):
+            self.drop(number)
         total = 0
         for place, version in enumerate(self.versions()):
             total += version.size_bytes
             if place and (place >= MOST_VERSIONS or total > MOST_BYTES):
                 self.drop(version.id)
+
+
+def _is_sound(version: Version) -> bool:
+    """Whether a note holds what it should: somebody may have written it by hand."""
+    texts = (version.by, version.file, version.sha256, version.replaced_by_sha256, version.summary)
+    is_counted = type(version.size_bytes) is int and version.size_bytes >= 0
+    return is_counted and version.at.tzinfo is not None and all(isinstance(text, str) for text in texts)

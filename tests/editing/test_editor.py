@@ -196,3 +196,11 @@ async def test_a_version_that_never_was_is_none(desk: Desk) -> None:
         await desk.editor.revert(by="laptop")
     with pytest.raises(KeyError):
         await desk.editor.version(7)
+
+
+async def test_a_hard_link_keeps_the_old_text_and_that_is_said(desk: Desk) -> None:
+    copy = desk.main.with_name("backup.toml")
+    copy.hardlink_to(desk.main)
+    written = await desk.editor.apply(Edit(MAIN + "# more\n", desk.base), by="laptop")
+    assert (desk.main.read_text(), copy.read_text()) == (MAIN + "# more\n", MAIN)
+    assert "1 other name of the file (hard links) keeps the old text" in written.event.message

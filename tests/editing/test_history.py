@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,3 +72,29 @@ def test_without_room_nothing_half_is_left(tmp_path: Path) -> None:
         kept(history, b"x" * 5000)
     assert caught.value.reason.code == "manifest_disk_full"
     assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"size_bytes": "9"}, {"size_bytes": None}, {"by": 5}, {"file": None}, {"at": "2026-05-04T12:00:00"}],
+    ids=["size-text", "size-none", "by", "file", "no-zone"],
+)
+def test_a_note_of_wrong_values_is_no_version_and_no_apply_fails_of_it(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    history = History(tmp_path)
+    kept(history, b"a")
+    note = tmp_path / FOLDER / "1.json"
+    note.write_text(json.dumps(json.loads(note.read_text()) | wrong))
+    assert history.versions() == ()
+    assert kept(history, b"b").id == 2
+
+
+def test_a_text_that_a_kill_left_without_its_note_is_in_nobodys_way(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    kept(history, b"a")
+    (tmp_path / FOLDER / "2.toml").write_text("half")
+    assert kept(history, b"b").id == 3
+    assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == [
+        *("1.json", "1.toml", "3.json", "3.toml")
+    ]
