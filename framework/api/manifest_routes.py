@@ -76,7 +76,7 @@ def no_version(number: object) -> ApiError:
 @describes("ManifestText")
 async def _manifest(request: Request, services: Services, caller: Caller) -> Response:
     """The files as they are now, with what is wrong with them."""
-    async with services.turns.alone(request):
+    async with services.turns.alone(request, caller.name):
         loaded = await services.editor.check()
         files = files_of(loaded)
         show = (lambda file: file.text) if caller.role == "operate" else veiled
@@ -86,27 +86,27 @@ async def _manifest(request: Request, services: Services, caller: Caller) -> Res
 
 
 @describes("Check", body="Text")
-async def _check(request: Request, services: Services, _caller: Caller) -> Response:
+async def _check(request: Request, services: Services, caller: Caller) -> Response:
     """What is wrong with a manifest."""
-    async with _body(request, services.turns) as body:
+    async with _body(request, services.turns, caller) as body:
         text, file = await _text_of(body, services)
         loaded = await services.check(text, file)
     return Json(check_json(services.current.manifest.path, loaded.sha256, loaded.problems))
 
 
 @describes("Diff", body="Text")
-async def _diff(request: Request, services: Services, _caller: Caller) -> Response:
+async def _diff(request: Request, services: Services, caller: Caller) -> Response:
     """What applying a manifest would do, with memory before and after."""
-    async with _body(request, services.turns) as body:
+    async with _body(request, services.turns, caller) as body:
         text, file = await _text_of(body, services)
         answer = await services.diff(text, file)
     return Json(diff_json(answer))
 
 
 @describes("Edited", body="Edits")
-async def _edit(request: Request, services: Services, _caller: Caller) -> Response:
+async def _edit(request: Request, services: Services, caller: Caller) -> Response:
     """The text of a file with single values changed, comments kept; nothing is written."""
-    async with _body(request, services.turns) as body:
+    async with _body(request, services.turns, caller) as body:
         only_fields(body, ("file", "edits"))
         changes = _changes(body.get("edits"))
         file = await _file(services, _optional_text(body, "file"))
@@ -120,7 +120,7 @@ async def _edit(request: Request, services: Services, _caller: Caller) -> Respon
 @describes("Applied", status=202, body="Apply")
 async def _apply(request: Request, services: Services, caller: Caller) -> Response:
     """Write a new text of a file of the manifest; it is then applied as any change of the file."""
-    async with _body(request, services.applies) as body:
+    async with _body(request, services.applies, caller) as body:
         only_fields(body, ("text", "base_sha256", "file"))
         text, base = _needed_text(body, "text"), _needed_text(body, "base_sha256")
         edit = Edit(text, base, _optional_text(body, "file"))
@@ -134,7 +134,7 @@ async def _apply(request: Request, services: Services, caller: Caller) -> Respon
 @describes("Applied", status=202, body="Revert")
 async def _revert(request: Request, services: Services, caller: Caller) -> Response:
     """Put back what a file held before an apply, the last one unless a version is named."""
-    async with _body(request, services.applies) as body:
+    async with _body(request, services.applies, caller) as body:
         only_fields(body, ("version", "base_sha256"))
         number = body.get("version")
         if number is not None and (type(number) is not int or not 0 < number <= LARGEST_VERSION):
@@ -157,14 +157,14 @@ async def _history(_request: Request, services: Services, _caller: Caller) -> Re
 
 
 @describes("Version")
-async def _version(request: Request, services: Services, _caller: Caller) -> Response:
+async def _version(request: Request, services: Services, caller: Caller) -> Response:
     """One text that was replaced, and what putting it back would change."""
     only_parameters(request, ())
     given = request.path_params["id"]
     number = read_whole_number(given, 1, LARGEST_VERSION)
     if number is None:
         raise no_version(repr(given[:20]))
-    async with services.turns.alone(request):
+    async with services.turns.alone(request, caller.name):
         try:
             version, text = await services.editor.version(number)
         except KeyError as error:
@@ -176,21 +176,21 @@ async def _version(request: Request, services: Services, _caller: Caller) -> Res
 
 
 @describes("Remedies")
-async def _remedies(request: Request, services: Services, _caller: Caller) -> Response:
+async def _remedies(request: Request, services: Services, caller: Caller) -> Response:
     """Edits that may help against the reasons of a model, each with what the planner makes of it."""
     name = request.query_params.get("model")
     if not name:
         raise bad_value("model", "nothing", "the name or alias of a model")
     model = find_model(name, services).request.id
-    async with services.turns.alone(request):
+    async with services.turns.alone(request, caller.name):
         ways = await services.ways(model)
     return Json({"model": model, "remedies": [way_json(way) for way in ways]})
 
 
 @asynccontextmanager
-async def _body(request: Request, turns: Turns) -> AsyncIterator[dict[str, Any]]:
+async def _body(request: Request, turns: Turns, caller: Caller) -> AsyncIterator[dict[str, Any]]:
     """The body of a request, in its turn."""
-    with turns.place():
+    with turns.place(caller.name):
         body = await json_object(request)
         async with turns.turn(request):
             yield body

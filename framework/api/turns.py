@@ -7,6 +7,7 @@ pages and the request log share. Whoever waits does so in order; who leaves lose
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -18,6 +19,8 @@ from framework.api.errors import ApiError
 AT_ONCE = 2
 # Each may hold some megabytes of text.
 MOST = 16
+# So that one key, with a script or a slow line, leaves room for the others.
+MOST_OF_ONE = 8
 # How soon a place is free after its client has left.
 LOOK_S = 0.25
 COME_BACK = {"Retry-After": "2"}
@@ -26,22 +29,24 @@ COME_BACK = {"Retry-After": "2"}
 class Turns:
     """All methods are called on one event loop."""
 
-    def __init__(self, at_once: int = AT_ONCE, most: int = MOST) -> None:
+    def __init__(self, at_once: int = AT_ONCE, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._most = most
-        self._held = 0
+        self._most_of_one = most_of_one
+        self._held: Counter[str] = Counter()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """Room for one request and its body. Raises ApiError 503 where there is none."""
-        if self._held >= self._most:
+    def place(self, who: str) -> Iterator[None]:
+        """Room for one request of this name and its body. Raises ApiError 503 where there is none."""
+        if self._held.total() >= self._most or self._held[who] >= self._most_of_one:
             message = "Too many texts of the manifest are being looked at; try again in a moment."
             raise ApiError(503, "too_busy", message, headers=COME_BACK)
-        self._held += 1
+        self._held[who] += 1
         try:
             yield
         finally:
-            self._held -= 1
+            self._held[who] -= 1
+            self._held += Counter()
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[None]:
@@ -53,9 +58,9 @@ class Turns:
             self._free.release()
 
     @asynccontextmanager
-    async def alone(self, request: Request) -> AsyncIterator[None]:
+    async def alone(self, request: Request, who: str) -> AsyncIterator[None]:
         """Place and turn of a request without a body. Raises ApiError 503 and ClientDisconnect."""
-        with self.place():
+        with self.place(who):
             async with self.turn(request):
                 yield
 

@@ -58,7 +58,7 @@ PARTS = frozenset({"manifest-check", "manifest-preview"})
 async def manifest(desk: Desk, request: Request) -> Response:
     """The text as it is on disk. Who may only look sees it with what may be secret hidden."""
     seen = visit(request, desk.services)
-    async with desk.services.turns.alone(request):
+    async with desk.services.turns.alone(request, seen.caller.name):
         files = await desk.services.editor.files()
         file = _named(files, request.query_params.get("file", ""))
         page = await _page(desk, request, seen, files, file)
@@ -112,7 +112,7 @@ async def version(desk: Desk, request: Request) -> Response:
     """A text of before. Only for those who may change the manifest, since nothing of it is hidden."""
     seen = operator_of(desk, request, "Only who may operate sees what the manifest held before.")
     number = _number(request.path_params["id"])
-    async with desk.services.turns.alone(request):
+    async with desk.services.turns.alone(request, seen.caller.name):
         try:
             found, text = await desk.services.editor.version(number)
         except KeyError as error:
@@ -130,7 +130,7 @@ async def remedies(desk: Desk, request: Request) -> Response:
     seen = visit(request, desk.services)
     model = find_model(request.query_params.get("model", ""), desk.services).request.id
     shell = shell_of(desk, request, f"What would help {model}", "manifest")
-    async with desk.services.turns.alone(request):
+    async with desk.services.turns.alone(request, seen.caller.name):
         ways = await desk.services.ways(model)
     page = ways_page(shell, model, ways)
     return page_answer(desk, request, seen, "manifest_ways.html", page)
@@ -226,8 +226,8 @@ async def _operators_form(
 ) -> AsyncIterator[tuple[FormData, Visit]]:
     """The fields of a form whose sender may change the manifest, in its turn. Raises ApiError."""
     # First of all: nobody else makes us read this much.
-    require_role(visit(request, desk.services).caller, "operate")
-    with turns.place():
+    caller = require_role(visit(request, desk.services).caller, "operate")
+    with turns.place(caller.name):
         form = await read_form(request, limit_bytes=FORM_LIMIT_BYTES)
         authorise(request, desk.services, "operate", csrf_token=field(form, CSRF_FIELD) or None)
         async with turns.turn(request):

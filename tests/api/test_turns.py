@@ -35,7 +35,7 @@ class Work:
         self.end = asyncio.Event()
 
     async def do(self, number: int, request: Request) -> None:
-        async with self.turns.alone(request):
+        async with self.turns.alone(request, str(number)):
             self.begun.append(number)
             await self.end.wait()
 
@@ -89,3 +89,14 @@ async def test_a_turn_that_is_given_to_who_was_cancelled_goes_on_to_the_next() -
     second.cancel()
     await asyncio.gather(first, third)
     assert work.begun == [0, 2]
+
+
+async def test_one_key_leaves_room_for_the_others() -> None:
+    turns = Turns(most=3, most_of_one=2)
+    with turns.place("a"), turns.place("a"):
+        with pytest.raises(ApiError), turns.place("a"):
+            pass
+        with turns.place("b"), pytest.raises(ApiError), turns.place("c"):
+            pass
+    with turns.place("a"):
+        pass

@@ -216,8 +216,8 @@ async def test_while_everything_is_busy_a_check_is_told_so_and_an_apply_is_not(t
     async with browser(running) as client:
         form = {"csrf_token": await csrf_of(client), "text": TEXT + "# more\n", "base_sha256": base(tmp_path)}
         with ExitStack() as places:
-            for _ in range(MOST):
-                places.enter_context(running.services.turns.place())
+            for number in range(MOST):
+                places.enter_context(running.services.turns.place(str(number)))
             answer = await submit(client, "/manifest/check", **form)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
             assert (await client.get("/manifest/remedies?model=smollm2")).status_code == 503
