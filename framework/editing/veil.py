@@ -7,13 +7,14 @@ and arguments of engines are written out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from framework.editing.documents import ManifestFile
 from framework.engines.redaction import SECRET_WORDS, is_secret_name, redact_argv
 from framework.manifest.document import Document, parse_document
 from framework.manifest.findings import Findings
 from framework.manifest.key_paths import KeyPath
+from framework.manifest.positions import Span
 from framework.values.plan import REDACTED
 
 NOT_SHOWN = "# This file is no TOML at the moment. Who may not change it sees it again once it is.\n"
@@ -30,20 +31,43 @@ def veiled(file: ManifestFile) -> str:
     document = parse_document(file.path, file.name, file.raw, findings)
     if findings.has_errors:
         return NOT_SHOWN
-    text, hidden = document.text, f'"{REDACTED}"'
-    spans = {document.positions.values[path] for path in _secrets(document)}
-    for start, end in sorted(spans, reverse=True):
-        text = text[:start] + hidden + text[end:]
-    return "\n".join(map(_without_secret, text.split("\n")))
+    hidden = {document.positions.values[path]: f'"{REDACTED}"' for path in _secrets(document)}
+    hidden |= dict.fromkeys(_telling_comments(document), f"# {REDACTED}")
+    return _replaced(document.text, hidden)
 
 
-def _without_secret(line: str) -> str:
-    mark, is_comment, rest = line.partition("#")
-    if not is_comment or mark.strip(" \t"):
-        return line
-    if len(rest) <= LONGEST_COMMENT and NAMED_SECRET.search(rest) is None:
-        return line
-    return f"{mark}# {REDACTED}"
+def _telling_comments(document: Document) -> Iterator[Span]:
+    """Comments in which a value may be a secret, as where a setting was commented out."""
+    at = 0
+    for line in _without_values(document).split("\n"):
+        before, mark, comment = line.partition("#")
+        start, end = at + len(before), at + len(line)
+        at = end + 1
+        is_long = len(comment) > LONGEST_COMMENT
+        if mark and (is_long or NAMED_SECRET.search(document.text, start, end)):
+            yield Span(start, end)
+
+
+def _without_values(document: Document) -> str:
+    """The text with plain letters in place of its values, which may hold what looks like a comment."""
+    places = document.positions.values
+    values = {places[path] for path in places if _is_scalar(document.at(path))}
+    return _replaced(
+        document.text, {span: re.sub(r"[^\n]", "x", document.text[slice(*span)]) for span in values}
+    )
+
+
+def _replaced(text: str, instead: Mapping[Span, str]) -> str:
+    """The text with something else at these places, which do not overlap."""
+    pieces, done = [], 0
+    for span in sorted(instead):
+        pieces += [text[done : span.start], instead[span]]
+        done = span.end
+    return "".join([*pieces, text[done:]])
+
+
+def _is_scalar(value: object) -> bool:
+    return not isinstance(value, list | dict)
 
 
 def _secrets(document: Document) -> Iterator[KeyPath]:

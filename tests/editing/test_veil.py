@@ -25,6 +25,9 @@ def seen(text: str) -> str:
         pytest.param('[access.a]\nkey = "sha256:S3CR3T"', id="digest-of-a-key"),
         pytest.param('# HF_TOKEN = "S3CR3T"', id="commented-out"),
         pytest.param('  #environment = { PASSWORD="S3CR3T" }', id="commented-out-inline"),
+        pytest.param('slots = 2  # environment = { HF_TOKEN = "S3CR3T" }', id="behind-a-value"),
+        pytest.param("[models.a]  # password: S3CR3T", id="behind-a-table"),
+        pytest.param('a = [\n  1,  # MY_KEY="S3CR3T"\n]', id="inside-a-list"),
         pytest.param('a = "x\nHF_TOKEN = "S3CR3T"', id="while-it-is-no-toml"),
     ],
 )
@@ -40,6 +43,7 @@ def test_no_secret_is_shown(text: str) -> None:
         pytest.param('environment = { LLAMA_ARG_THREADS = "4" }\n', id="other-variables"),
         pytest.param('[models."monkey/token"]\nsource = "a.gguf"\n', id="names"),
         pytest.param('environment_passthrough = ["HF_TOKEN"]\n# about the key of\n', id="names-of-variables"),
+        pytest.param('template = """\n# token = {{ x }}\n"""  # mine\n', id="marks-in-values"),
         pytest.param('engine_args = ["--jinja", "--threads", "4"]\n', id="arguments"),
     ],
 )
