@@ -10,6 +10,7 @@ from framework.api.services import Services
 from framework.api.sessions import Session
 from framework.dashboard.assets import Assets
 from framework.dashboard.device_watch import DeviceWatch
+from framework.dashboard.request_feed import RequestFeeds
 from framework.dashboard.shared_pages import SharedPages
 from framework.dashboard.templating import Templates
 
@@ -55,6 +56,7 @@ class Desk:
     devices: DeviceWatch
     streams: OpenStreams
     shared: SharedPages
+    feeds: RequestFeeds
 
 
 def make_desk(services: Services, templates_dir: Path, static_dir: Path) -> Desk:
@@ -68,4 +70,5 @@ def make_desk(services: Services, templates_dir: Path, static_dir: Path) -> Desk
         DeviceWatch(services.devices, services.known_devices, services.changes),
         OpenStreams(),
         SharedPages(templates),
+        RequestFeeds(services.request_log),
     )

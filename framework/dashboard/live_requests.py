@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -23,22 +22,18 @@ from framework.dashboard.pages.request import (
     running_body,
 )
 from framework.dashboard.pages.requests import (
-    PAGE_ROWS,
     parse_request_query,
     requests_fragments,
     requests_page,
 )
+from framework.dashboard.request_feed import SETTLE_S
 from framework.dashboard.updates import Fragment
 from framework.proxy.records import RequestView
 from framework.telemetry.events import utc_now
-from framework.telemetry.request_log import RequestFilter
 from framework.telemetry.tables import KeptRequest
 
-# The store writes what came together, within a fraction of this.
-SETTLE_S = 2.0
 AGAIN_S = 0.5
 AGE_S = 1.0
-MOST_NEW = 1000
 
 
 def requests_tag(desk: Desk, kept: Sequence[KeptRequest], views: Sequence[RequestView]) -> str:
@@ -47,53 +42,12 @@ def requests_tag(desk: Desk, kept: Sequence[KeptRequest], views: Sequence[Reques
     return f"{tag_now(desk)}-{kept[-1].seq if kept else 0}-{running}"
 
 
-class RequestFeed:
-    """The rows of one open page; `refresh` brings those that were written since."""
-
-    def __init__(self, desk: Desk, wanted: RequestFilter) -> None:
-        self._desk = desk
-        self._wanted = wanted
-        self._rows: deque[KeptRequest] = deque(maxlen=PAGE_ROWS)
-        self._newest = 0
-        self._seen = -1
-        self._until_s = 0.0
-
-    @property
-    def rows(self) -> tuple[KeptRequest, ...]:
-        """Those that pass, oldest first."""
-        return tuple(self._rows)
-
-    @property
-    def is_settling(self) -> bool:
-        """Whether something ended that may not be written yet."""
-        return time.monotonic() < self._until_s
-
-    async def begin(self) -> None:
-        """Read the page."""
-        log = self._desk.services.request_log
-        newest = await log.recent(limit=1)
-        self._newest = newest[-1].seq if newest else 0
-        self._rows.extend(await log.recent(self._wanted, before=self._newest + 1, limit=PAGE_ROWS))
-
-    async def refresh(self) -> None:
-        """Read what is new, if anything may be."""
-        log = self._desk.services.request_log
-        if log.kept != self._seen:
-            self._seen, self._until_s = log.kept, time.monotonic() + SETTLE_S
-        elif not self.is_settling:
-            return
-        fresh = await log.recent(after=self._newest, limit=MOST_NEW)
-        if fresh:
-            self._newest = fresh[-1].seq
-            self._rows.extend(one for one in fresh if self._wanted.takes(one.record))
-
-
 async def requests_source(desk: Desk, request: Request) -> LiveSource:
     """The newest page of the list."""
     services = desk.services
     query = parse_request_query(request.query_params)
     wanted = read_filter(request.query_params, services, utc_now())
-    feed = RequestFeed(desk, wanted)
+    feed = desk.feeds.of(wanted)
     await feed.begin()
 
     def running() -> tuple[RequestView, ...]:
@@ -112,6 +66,7 @@ async def requests_source(desk: Desk, request: Request) -> LiveSource:
         services.fleet.views,
         no_log,
         lambda: requests_tag(desk, feed.rows, running()),
+        ("requests", query, wanted),
         refresh=feed.refresh,
         due_s=due_s,
         for_operators=True,

@@ -88,7 +88,8 @@ def _speculation(desk: Desk, request: Request) -> LiveSource:
 
 def _manifest(desk: Desk, request: Request) -> LiveSource:
     """Only the banner: nobody wants a text to change under the hands."""
-    return LiveSource(lambda: (banner_now(desk),), desk.services.fleet.views, no_log, partial(tag_now, desk))
+    views = desk.services.fleet.views
+    return LiveSource(lambda: (banner_now(desk),), views, no_log, partial(tag_now, desk), "manifest")
 
 
 async def _events(desk: Desk, request: Request) -> LiveSource:
@@ -131,4 +132,7 @@ def _try(desk: Desk, request: Request) -> LiveSource:
     def fragments() -> tuple[Fragment, ...]:
         return (banner_now(desk), *lane_fragments(services, chosen))
 
-    return LiveSource(fragments, lambda: views_now(services, chosen), no_log, partial(tag_now, desk))
+    names = tuple(view.request.id for view in chosen.views)
+    return LiveSource(
+        fragments, lambda: views_now(services, chosen), no_log, partial(tag_now, desk), ("try", names)
+    )
