@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 NEXT_UP_FIELDS = ("listen", "state_dir")
 # A template or a list of arguments may be long; an event is one line.
 LONGEST_VALUE = 60
+# Each event is kept; `paddock check` and the page Manifest have all that is wrong with a file.
+MOST_PROBLEMS = 20
 WORDS: Mapping[ActionKind, str] = {"record": "noted", "live": "changed while it runs"}
 """Words for actions whose names say little."""
 
@@ -161,7 +163,7 @@ class Reconciler:
                 "sha256": manifest.sha256,
                 "generation": self._generation,
                 **counts,
-                "problems": [as_json(problem) for problem in self.current.problems],
+                "problems": [as_json(problem) for problem in self.current.problems[:MOST_PROBLEMS]],
             },
         )
         for notice in self.current.server_notices:
@@ -177,16 +179,18 @@ class Reconciler:
             return
         self.current.problems = loaded.problems
         errors = [problem for problem in loaded.problems if problem.severity == "error"]
+        warnings = [problem for problem in loaded.problems if problem.severity != "error"]
         first, more = errors[0], len(errors) - 1
         text = first.sentence + (f" (and {more} more)" if more else "")
+        told = [as_json(problem) for problem in [*errors, *warnings][:MOST_PROBLEMS]]
         reason = Reason(
             "manifest_rejected",
             text,
             "Correct the file; until then everything runs on as before.",
             "error",
-            {"problems": [as_json(problem) for problem in loaded.problems]},
+            {"problems": told},
         )
-        data = {"sha256": loaded.sha256, "problems": [as_json(problem) for problem in loaded.problems]}
+        data = {"sha256": loaded.sha256, "problems": told}
         self._events.record("manifest_rejected", text, reason=reason, data=data)
 
     def _report(self, manifest: Manifest, action: ModelAction) -> None:

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 # 07 §14.1: enough to explain a night's trouble with one model, small enough to never matter in memory.
 EVENTS_PER_MODEL = 1000
+# Models come and go. Of those that said nothing for longest the store knows all that is to be known.
+MOST_MODELS = 2000
 # A subscriber that is this far behind is not reading any more; it is told to come back with `since`.
 SUBSCRIBER_BACKLOG = 500
 WARNINGS = frozenset(
@@ -186,10 +188,19 @@ class EventLog:
         return self._next_id - 1
 
     def _remember(self, event: Event) -> None:
-        events = self._by_model.setdefault(event.model, deque(maxlen=EVENTS_PER_MODEL))
+        # The last one to have said something stands last.
+        events = self._by_model.pop(event.model, None) or deque(maxlen=EVENTS_PER_MODEL)
+        self._by_model[event.model] = events
         if len(events) == EVENTS_PER_MODEL:
             self._dropped[event.model] = events[0].id
         events.append(event)
+        if len(self._by_model) > MOST_MODELS:
+            self._forget(next(model for model in self._by_model if model is not None))
+
+    def _forget(self, model: str) -> None:
+        self._complete_above = max(self._complete_above, self._by_model.pop(model)[-1].id)
+        self._dropped.pop(model, None)
+        self._warned.pop(model, None)
 
     def _floor(self, model: str | None) -> int:
         """Every event of a model, or of all, with an id above this one is in memory."""

@@ -112,6 +112,15 @@ async def test_a_bad_text_changes_nothing_and_is_told_once(bench: Bench) -> None
     assert bench.said("manifest_rejected") == ["serve.toml:3:1: contxt is not a known key"]
 
 
+async def test_an_event_tells_some_of_many_problems_and_errors_first(bench: Bench) -> None:
+    await bench.save(None, *[WARNING] * 30, *[BAD] * 5)
+    (event,) = bench.events.recent(kind="manifest_rejected")
+    told = [problem["severity"] for problem in event.data["problems"]]
+    assert told == ["error"] * 5 + ["warning"] * 15
+    assert "(and 4 more)" in event.message
+    assert len(bench.current.problems) == 35
+
+
 async def test_the_old_text_again_clears_the_problems(bench: Bench) -> None:
     await bench.save(None, BAD)
     await bench.save(FIRST)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from framework.telemetry import events as module
 from framework.telemetry.changes import Changes
 from framework.telemetry.events import EVENTS_PER_MODEL, OUTCOMES, EventLog
 from framework.values.event import Event
@@ -113,3 +114,21 @@ async def test_without_a_store_there_is_memory_alone() -> None:
     events = fill(log, 10, seed=6)
     assert await log.recall() == events
     assert log.storage_fault is None
+
+
+async def test_models_that_come_and_go_are_remembered_by_the_store_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_MODELS", 10)
+    with life(tmp_path) as one:
+        log = log_of(one)
+        server = log.record("manager", "started")
+        events = [log.record("ready", f"event {n}", model=f"model {n % 40}") for n in range(200)]
+        one.written(events[-1].id)
+        assert len(log._by_model) == 10
+        assert [event.id for event in await log.recall(model="model 3")] == expected(
+            events, {"model": "model 3"}
+        )
+        everything = [event.id for event in (server, *events)]
+        assert [event.id for event in await log.recall(limit=1000)] == everything
+        assert log.recent(kind="manager") == [server]
