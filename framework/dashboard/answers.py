@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from framework.api.auth import Visit, is_open, require_host, set_session_cookie, visit
 from framework.api.errors import ApiError
 from framework.dashboard.desk import Desk
-from framework.dashboard.htmx import VARY, is_htmx, wanted_block
+from framework.dashboard.htmx import AS_NOTICE, VARY, is_htmx, wanted_block, wants_part
 from framework.dashboard.pages.shell import NOBODY, Notice, Section, Shell, Viewer, banner_of, notice_of
 from framework.proxy.errors import CLIENT_CLOSED
 from framework.values.event import Event
@@ -159,9 +159,10 @@ def error_answer(desk: Desk, request: Request, error: ApiError) -> Response:
         page_url="/",
     )
     page = ErrorPage(shell, error.status, heading, error.message, near)
-    block = wanted_block(request.headers, {"notice"})
-    html = desk.templates.page("error.html", page, viewer, block)
-    response = HTMLResponse(html, error.status, headers={"vary": VARY, **error.headers})
+    is_notice = wants_part(request.headers)
+    html = desk.templates.page("error.html", page, viewer, "notice" if is_notice else None)
+    headers = {"vary": VARY, **(AS_NOTICE if is_notice else {}), **error.headers}
+    response = HTMLResponse(html, error.status, headers=headers)
     _keep_session(desk, request, response, seen)
     return response
 

@@ -223,3 +223,15 @@ async def test_while_everything_is_busy_a_check_is_told_so_and_an_apply_is_not(t
             assert (await client.get("/manifest/remedies?model=smollm2")).status_code == 503
             assert (await submit(client, "/manifest/apply", **form)).status_code == 303
         assert (await submit(client, "/manifest/check", **form)).status_code == 200
+
+
+async def test_a_check_that_is_refused_leaves_the_page_and_its_findings_alone(tmp_path: Path) -> None:
+    async with browser(system(tmp_path)) as client:
+        await csrf_of(client)
+        headers = {**SAME_ORIGIN, "hx-request": "true", "hx-target": "manifest-check"}
+        answer = await client.post(
+            "/manifest/check", data={"csrf_token": "old", "text": "a"}, headers=headers
+        )
+    assert (answer.status_code, answer.headers["hx-retarget"]) == (403, "#notice")
+    assert "The page is out of date" in parse(answer.text).one(id="notice").text
+    assert "<main" not in answer.text
