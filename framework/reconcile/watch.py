@@ -113,9 +113,9 @@ class Watcher:
         try:
             async for _ in watching:
                 yield
-        except (OSError, RuntimeError, ValueError) as error:
-            # It takes no name that is no UTF-8, and the system gives out only so many watches.
-            self._say_unwatched(directories, error)
+        except (OSError, RuntimeError, ValueError, ExceptionGroup) as error:
+            # It takes no name that is no UTF-8, of any file, and the system gives out only so many watches.
+            self._say_unwatched(directories, _first(error))
             async for _ in _clock(self._stop):
                 yield
 
@@ -161,6 +161,13 @@ class Watcher:
     async def _look(self) -> Stamp:
         """The stamp of all files now; in a thread, since a file system may be slow."""
         return await asyncio.to_thread(lambda: _stamp(self._reconciler.watched()))
+
+
+def _first(error: Exception) -> Exception:
+    """What went wrong inside of a group of tasks."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _clock(stop: asyncio.Event) -> AsyncIterator[None]:
