@@ -130,7 +130,7 @@ TEST_CASE("prompts tell how little each of many rows costs") {
     model.add_prompt(8, 400.0);  // too few
     CHECK(*model.cycle_ms(13, 0) == doctest::Approx(130.0));
     model.add_prompt(400, 800.0);
-    CHECK(*model.cycle_ms(13, 0) == doctest::Approx(50.0));
+    CHECK(*model.cycle_ms(13, 0) == doctest::Approx(60.0));
     CHECK(*model.cycle_ms(2, 0) == doctest::Approx(20.0));
 }
 

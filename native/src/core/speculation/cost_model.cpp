@@ -15,6 +15,8 @@ constexpr std::int32_t outlier_samples = 4;
 constexpr double settled_share = 4.0;
 /// Up to so many rows a bucket is no wider than the blocks in which backends take them.
 constexpr std::int32_t most_narrow_rows = 32;
+/// A drafted row takes up to so many times what a row of a prompt does, which asks for no logits.
+constexpr double output_share = 1.5;
 /// Prompts of fewer rows tell what few rows cost.
 constexpr std::int32_t least_prompt_rows = 64;
 /// Spread of rows, relative to their square, that a regression needs.
@@ -91,7 +93,7 @@ void CostModel::add_prompt(std::int32_t rows, double ms) {
     if (rows < least_prompt_rows || !std::isfinite(ms) || ms <= 0.0) {
         return;
     }
-    const double row_ms = ms / rows;
+    const double row_ms = output_share * ms / rows;
     prompt_row_ms_ = prompt_row_ms_ ? *prompt_row_ms_ + ewma_ * (row_ms - *prompt_row_ms_) : row_ms;
 }
 
@@ -202,6 +204,11 @@ std::vector<double> CostModel::cycle_ms(std::int32_t rows, std::int32_t count,
         result.push_back(*ms);
     }
     return result;
+}
+
+std::int32_t CostModel::most_measured(std::int64_t n_memory_tokens) const {
+    const Known now = known(n_memory_tokens);
+    return now.n_points == 0 ? 0 : static_cast<std::int32_t>(std::lround(now.points[now.n_points - 1].rows));
 }
 
 DraftCost CostModel::draft_cost(DraftType type) const {

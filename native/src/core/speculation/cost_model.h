@@ -48,6 +48,8 @@ class CostModel {
     /// Milliseconds for `rows`, `rows` + 1, ... rows, `count` of them; ends before the first unknown one.
     std::vector<double> cycle_ms(std::int32_t rows, std::int32_t count, std::int64_t n_memory_tokens) const;
     std::optional<double> cycle_ms(std::int32_t rows, std::int64_t n_memory_tokens) const;
+    /// The most rows whose mean is of use; 0: none.
+    std::int32_t most_measured(std::int64_t n_memory_tokens) const;
     DraftCost draft_cost(DraftType type) const;
     /// Whether the mean for `rows` is too old, or from much shorter or longer texts.
     bool is_stale(std::int32_t rows, std::int64_t n_memory_tokens) const;

@@ -7,6 +7,9 @@
 namespace paddock {
 namespace {
 
+/// What rests on costs that nobody measured must promise so much more.
+constexpr double guess_margin = 0.25;
+
 std::int32_t rows_of(std::span<const std::int32_t> depths) {
     return std::accumulate(depths.begin(), depths.end(), 0);
 }
@@ -45,6 +48,9 @@ DepthDecision decide_depths(std::span<const PlanSlot> slots, std::span<const std
     double margin = rows_then > rows_now ? params.raise : params.lower;
     if (rows_now == 0) {
         margin = std::max(params.profit_min, params.raise);
+    }
+    if (rows_then > std::max(rows_now, costs.n_measured)) {
+        margin = std::max(margin, guess_margin);
     }
     if (plan.score >= (1.0 + margin) * score_of(slots, current, costs)) {
         decision.depths = std::move(plan.depths);

@@ -12,6 +12,9 @@ namespace {
 /// Probes of an off slot come this many times as often while there is time to spare.
 constexpr std::int32_t idle_probe_share = 4;
 
+/// Nobody guesses what more than so many times the rows would cost that were measured.
+constexpr std::int32_t guessed_share = 2;
+
 /// What the slots of a cycle decode, and draft with one drafter.
 struct CycleShape {
     std::int32_t rows = 0;
@@ -59,8 +62,11 @@ void DepthControl::fill_group(Group& group, DraftType type) {
     auto rows = static_cast<std::int32_t>(group.slots.size());
     group.costs = {};
     add_fixed(group, type, rows);
-    group.cycle_ms = model_.cycle_ms(rows, most_rows + 1, n_memory_tokens_);
+    const std::int32_t measured = std::max(rows, model_.most_measured(n_memory_tokens_));
+    const std::int32_t guessed = guessed_share * measured - rows;
+    group.cycle_ms = model_.cycle_ms(rows, std::min(most_rows, guessed) + 1, n_memory_tokens_);
     group.costs.cycle_ms = group.cycle_ms;
+    group.costs.n_measured = measured - rows;
     group.costs.draft = model_.draft_cost(type);
 }
 

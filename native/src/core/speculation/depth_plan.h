@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -23,6 +24,8 @@ struct PlanSlot {
 struct PlanCosts {
     /// Milliseconds of the cycle when these slots draft 0, 1, 2, ... tokens together; ends where unknown.
     std::span<const double> cycle_ms;
+    /// Up to so many tokens together the costs were measured; beyond, they are guessed.
+    std::int32_t n_measured = std::numeric_limits<std::int32_t>::max();
     DraftCost draft;
     /// Tokens that the slots outside of the plan give, the drafting ones of them, and their longest draft.
     double fixed_tokens = 0.0;
