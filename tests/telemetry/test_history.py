@@ -170,13 +170,15 @@ async def test_the_hour_before_a_restart_comes_from_the_request_log(tmp_path: Pa
         log.adopt("metadata")
         for number, minutes in ((1, 200), (2, 50), (3, 50), (4, 1)):
             log.keep(record(number, at=now - timedelta(minutes=minutes), total_s=1.0))
+        one.until(lambda: len(one.store.find_requests(limit=9)) == 4, "the requests")
     with life(tmp_path) as later:
         history = History()
         await recall(history, RequestLog(later.store))
     steps = history.model_now("chat").steps
     assert sum(step.requests for step in steps) == 3
     assert 50 <= len(steps) <= 52
-    assert steps[0].requests == 2
+    # Where a minute has just begun, the oldest request is at the edge of its step.
+    assert 2 in (steps[0].requests, steps[1].requests)
 
 
 async def test_without_a_log_nothing_is_known_of_before() -> None:
