@@ -6,15 +6,17 @@ process without a trace, a SIGHUP that does not end `up`, and standard streams t
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
+import time
 
 from framework.values.process import INTERRUPTED
 
-# Long enough that the place where nothing can be raised is left.
-AGAIN_S = 0.01
+# Long enough that the place where nothing can be raised is left, on a busy machine too.
+AGAIN_S = 0.2
 
 
 def main() -> None:
@@ -53,12 +55,12 @@ def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    timer = threading.Timer(AGAIN_S, _interrupt_main)
-    timer.daemon = True
-    timer.start()
+    # Unlike threading's, this one is not waited for: an interrupt in here would be lost like the first.
+    _thread.start_new_thread(_interrupt_main, ())
 
 
 def _interrupt_main() -> None:
+    time.sleep(AGAIN_S)
     main_thread = threading.main_thread().ident
     if main_thread is not None:
         signal.pthread_kill(main_thread, signal.SIGINT)

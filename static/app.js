@@ -27,6 +27,21 @@ function trim(list) {
 
 document.addEventListener("htmx:sseMessage", () => document.querySelectorAll("[data-keep]").forEach(trim));
 
+// What was chosen in a part that is kept up to date stays chosen until it is sent.
+const chosen = new Map();
+document.addEventListener("change", (event) => {
+  const field = event.target.closest("[hx-swap-oob] select[id]");
+  if (field !== null) chosen.set(field.id, field.value);
+});
+document.addEventListener("submit", () => chosen.clear());
+document.addEventListener("htmx:oobAfterSwap", () => {
+  for (const [id, value] of chosen) {
+    const field = document.getElementById(id);
+    const option = field === null ? undefined : [...field.options].find((one) => one.value === value);
+    if (option !== undefined) option.selected = true;
+  }
+});
+
 // Browsers allow six connections to a server: a hidden tab gives its own back and catches up when it is seen.
 let source = null;
 let paused = null;

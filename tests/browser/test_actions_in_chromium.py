@@ -81,13 +81,28 @@ async def test_how_to_unload_can_be_chosen(chromium: Browser, script: bool) -> N
     assert system.fleet.asked == [("unload", "smollm2", "kill", "dashboard")]
 
 
+async def test_a_choice_outlasts_updates_of_the_page(chromium: Browser) -> None:
+    system = make_system(samples.model(), samples.model("other"))
+    async with serve(system) as url, visit(chromium) as page:
+        await page.goto(f"{url}/models/smollm2")
+        await is_live(page)
+        await page.get_by_label("Unload mode").select_option("kill")
+        await page.evaluate("document.getElementById('model-actions').dataset.old = 'yes'")
+        system.fleet.put(samples.model(state=State.FAILED))
+        await expect(page.locator("#model-actions[data-old]")).to_have_count(0)
+        system.fleet.put(samples.model())
+        await expect(page.get_by_role("button", name="Unload")).to_be_visible()
+        await expect(page.get_by_label("Unload mode")).to_have_value("kill")
+
+
 async def test_a_refused_action_is_explained_in_place(chromium: Browser) -> None:
     system = make_system(samples.model())
     async with serve(system) as url, visit(chromium, allowed=("Failed to load resource",)) as page:
         await page.goto(url)
         await is_live(page)
+        # Not in the form: an update of the page brings that back.
         await page.evaluate(
-            "document.querySelectorAll('[name=csrf_token]').forEach((e) => { e.value = 'x'; })"
+            "document.addEventListener('htmx:configRequest', (e) => { e.detail.parameters.csrf_token = 1; })"
         )
         await page.get_by_role("button", name="Reload").click()
         await expect(page.locator("#notice")).to_contain_text("out of date")
