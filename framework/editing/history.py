@@ -63,7 +63,7 @@ class History:
     def text_of(self, version: Version) -> bytes:
         """What the file held. Raises KeyError when that is gone."""
         try:
-            return read_bytes(self._folder / f"{version.id}.toml", MAX_FILE_BYTES)
+            return read_bytes(self._file(version.id, TEXT), MAX_FILE_BYTES)
         except Unreadable as error:
             raise KeyError(version.id) from error
 
@@ -72,47 +72,50 @@ class History:
     ) -> Version:
         """Keep what a file holds before it is replaced, and drop the oldest. Raises EditRefused."""
         # A kill between the two files leaves a text alone: its number is taken, too.
-        number = max((*self._numbers(NOTE), *self._numbers(TEXT)), default=0) + 1
+        number = max(self._numbers(NOTE, TEXT), default=0) + 1
         version = Version(number, at, by, file.name, file.sha256, replaced_by_sha256, len(file.raw), summary)
         note = orjson.dumps({**version.__dict__, "at": at.isoformat()})
         try:
             self._folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             self._folder.chmod(PRIVATE_FOLDER)
-            self._write(f"{number}.toml", file.raw)
-            self._write(f"{number}.json", note)
+            self._write(self._file(number, TEXT), file.raw)
+            self._write(self._file(number, NOTE), note)
         except OSError as error:
             self.drop(number)
-            raise EditRefused(why_not_written(self._folder / f"{number}.toml", error)) from error
+            raise EditRefused(why_not_written(self._file(number, TEXT), error)) from error
         self._prune()
         return version
 
     def drop(self, number: int) -> None:
         """Forget a version, for instance because its apply did not come to pass."""
-        for name in (f"{number}.json", f"{number}.toml"):
+        for ending in (NOTE, TEXT):
             with contextlib.suppress(OSError):
-                (self._folder / name).unlink()
+                self._file(number, ending).unlink()
 
-    def _numbers(self, ending: str) -> list[int]:
+    def _file(self, number: int, ending: str) -> Path:
+        return self._folder / f"{number}{ending}"
+
+    def _numbers(self, *endings: str) -> list[int]:
         """Of the files that end so, newest first."""
         try:
             names = os.listdir(self._folder)  # noqa: PTH208
         except OSError:
             return []
-        hits = (hit for name in names if (hit := NUMBERED.fullmatch(name)) and hit[2] == ending)
+        hits = (hit for name in names if (hit := NUMBERED.fullmatch(name)) and hit[2] in endings)
         return sorted((int(hit[1]) for hit in hits), reverse=True)
 
     def _version(self, number: int) -> Version | None:
         """One note; None for what is not one of ours."""
         try:
-            note = orjson.loads(read_bytes(self._folder / f"{number}.json", NOTE_BYTES))
+            note = orjson.loads(read_bytes(self._file(number, NOTE), NOTE_BYTES))
             version = Version(**{**note, "id": number, "at": datetime.fromisoformat(note["at"])})
             return version if _is_sound(version) else None
         except (Unreadable, ValueError, TypeError, KeyError):
             return None
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write(self, path: Path, content: bytes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(self._folder / name, flags, stat.S_IMODE(PRIVATE_FILE))
+        handle = os.open(path, flags, stat.S_IMODE(PRIVATE_FILE))
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()

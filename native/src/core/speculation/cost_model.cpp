@@ -94,7 +94,7 @@ void CostModel::add_prompt(std::int32_t rows, double ms) {
         return;
     }
     const double row_ms = output_share * ms / rows;
-    prompt_row_ms_ = prompt_row_ms_ ? *prompt_row_ms_ + ewma_ * (row_ms - *prompt_row_ms_) : row_ms;
+    far_row_ms_ = far_row_ms_ ? std::lerp(*far_row_ms_, row_ms, ewma_) : row_ms;
 }
 
 void CostModel::add_draft(const DraftWork& work) {
@@ -173,9 +173,10 @@ std::optional<double> CostModel::predict(const Known& known, std::int32_t rows) 
         const Point& nearest = above == end ? *(end - 1) : *begin;
         if (known.line) {
             // Few rows take more time each than many do: a line through few of them goes too high.
-            const double slope = x > nearest.rows
-                                     ? std::min(known.line->slope, prompt_row_ms_.value_or(known.line->slope))
-                                     : known.line->slope;
+            double slope = known.line->slope;
+            if (above == end) {
+                slope = std::min(slope, far_row_ms_.value_or(slope));
+            }
             return std::max(0.0, nearest.ms + slope * (x - nearest.rows));
         }
         return is_own(nearest) ? std::optional(nearest.ms) : std::nullopt;

@@ -92,8 +92,8 @@ class CostModel {
     std::int32_t min_samples_;
     std::int64_t n_cycles_ = 0;
     std::array<Bucket, n_buckets> buckets_{};
-    /// Milliseconds of each row of a prompt.
-    std::optional<double> prompt_row_ms_;
+    /// Milliseconds of one more drafted row where there are many, as prompts tell.
+    std::optional<double> far_row_ms_;
     /// Sums of 1, R, R squared, y and R y, of which older samples fade.
     double s0_ = 0.0;
     double s1_ = 0.0;

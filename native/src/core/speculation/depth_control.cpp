@@ -239,13 +239,6 @@ void DepthControl::learn(Lane& lane, DraftType type, std::int32_t n_told, std::i
     }
 }
 
-void DepthControl::count_find(Lane& lane, DraftType type, bool is_found) {
-    const double outcome = is_found ? 1.0 : 0.0;
-    lane.found += params_.ewma * (outcome - lane.found);
-    double& finds = finds_[static_cast<std::size_t>(type)];
-    finds += params_.ewma / outlook_share * (outcome - finds);
-}
-
 bool DepthControl::wants_look(SequenceId slot, DraftType type) const {
     const Slot* at = slot_at(slot);
     if (at == nullptr || is_model_drafter(type)) {
@@ -257,9 +250,14 @@ bool DepthControl::wants_look(SequenceId slot, DraftType type) const {
 }
 
 void DepthControl::on_look(SequenceId slot, DraftType type, bool is_found) {
-    if (slot_at(slot) != nullptr) {
-        count_find(lane_of(slot, type), type, is_found);
+    if (slot_at(slot) == nullptr) {
+        return;
     }
+    const double outcome = is_found ? 1.0 : 0.0;
+    double& found = lane_of(slot, type).found;
+    found += params_.ewma * (outcome - found);
+    double& finds = finds_[static_cast<std::size_t>(type)];
+    finds += params_.ewma / outlook_share * (outcome - finds);
 }
 
 void DepthControl::on_compared(SequenceId slot, DraftType type, std::int32_t n_told, std::int32_t n_accepted,

@@ -85,7 +85,7 @@ class DepthControl {
     /// Whether drafts of the slot, which is off, are worth a look-up: what they would have said is compared
     /// with what is generated, which costs no row.
     bool wants_look(SequenceId slot, DraftType type) const;
-    /// What such a look-up found.
+    /// Whether the drafter found something, be it to verify or to compare.
     void on_look(SequenceId slot, DraftType type, bool is_found);
     /// A draft that was not verified, or not as a whole, was compared with what was generated then; of what
     /// was examined the first `n_told` tokens are known from before.
@@ -172,7 +172,6 @@ class DepthControl {
     void judge_probes(DraftType type);
     void learn(Lane& lane, DraftType type, std::int32_t n_told, std::int32_t n_accepted,
                std::int32_t n_examined);
-    void count_find(Lane& lane, DraftType type, bool is_found);
     void add_means();
     void change_depth(SequenceId slot, DraftType type, std::int32_t depth, double score);
 

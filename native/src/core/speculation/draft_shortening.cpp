@@ -54,7 +54,7 @@ void DepthControl::shorten(std::span<Found> drafts, DraftType type) {
         if (slot_at(draft.slot) == nullptr) {
             continue;
         }
-        count_find(lane_of(draft.slot, type), type, draft.size > 0);
+        on_look(draft.slot, type, draft.size > 0);
         if (draft.size <= 0) {
             continue;
         }
